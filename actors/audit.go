@@ -62,7 +62,7 @@ func (c *comparison) rest(ctx context.Context) error {
 type present struct{ *Engine }
 
 func (p present) Written() error {
-	return p.Ask(new(committed.Written), nil, 0)
+	return p.Ask(new(committed.Barrier), nil, 0)
 }
 
 func (p present) Newest() (trades []uint64, deposit uint64, err error) {

@@ -151,7 +151,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 		snapshot := func() {
 			t.Helper()
 			eventually(t, "the last snapshot is done", func() (done bool) {
-				e.probe(e.work.Fold, func() { done = !committed.Imaging(e.committed) })
+				e.probe(e.work.Fold, func() { done = !committed.Snapshotting(e.committed) })
 				return done
 			})
 			var trims int
@@ -160,7 +160,7 @@ func TestAnAuditBeginsAgainWhenItsSnapshotWasReplaced(t *testing.T) {
 			must[*Command](t)(e.Place(key, nonce,
 				&OrderRequest{Pair: e.Pairs()[0], Side: trading.Sell, Price: 100e8, Amount: coin})).
 				Free()
-			succeeds(t, e.Ask(new(committed.Written), nil, 0))
+			succeeds(t, e.Ask(new(committed.Barrier), nil, 0))
 			eventually(t, "a snapshot is taken and the journal trimmed", func() (done bool) {
 				g.set(func() { done = len(g.trimmed) > trims })
 				return done

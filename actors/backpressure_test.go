@@ -22,7 +22,7 @@ func (g *gated) folded() {
 	g.t.Helper()
 	g.ends("a read", g.asking(new(committed.NewestTrades), nil, 0), accepted)
 	eventually(g.t, "the imager has followed", func() bool {
-		return g.e.committed.Imaged() == g.e.committed.Released()
+		return g.e.committed.ImagerFolded() == g.e.committed.Released()
 	})
 }
 
@@ -54,7 +54,7 @@ func TestNothingNewIsTakenWhileTheCommittedSideIsTooFarBehind(t *testing.T) {
 func TestNothingNewIsTakenWhileTheStoresProjectionsAreTooFarBehind(t *testing.T) {
 	onGated(t, func(o *Options) { o.Limits.ProjectionLag = 4 }, func(t *testing.T, g *gated) {
 		for range 2 {
-			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
+			g.ends("the history is written", g.asking(new(committed.Barrier), nil, 0), accepted)
 			eventually(t, "no row is waiting", func() bool {
 				return g.e.committed.Unsaved() == 0
 			})
@@ -157,7 +157,7 @@ func TestAStopGivesUpInTimeAndIsSafe(t *testing.T) {
 			{"a projection does not return", func(g *gate) { g.applying = true }, accepted},
 		} {
 			g := newGated(t, fresh, nil)
-			g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
+			g.ends("the history is written", g.asking(new(committed.Barrier), nil, 0), accepted)
 			g.set(func() { c.hold(g.gate) })
 			order := g.begin(g.placing(g.sell(coin)))
 			eventually(t, "the order is at the store, or through", func() bool {
@@ -246,7 +246,7 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 			cancel()
 			wait(rows + 1)
 		}
-		g.ends("who asks for the history", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("who asks for the history", g.asking(new(committed.Barrier), nil, 0), accepted)
 		written("for who has asked")
 		for range 4 {
 			cancel()
@@ -263,7 +263,7 @@ func TestProjectionsWaitForTheEndOfARewrite(t *testing.T) {
 		wait(1)
 		g.crash()
 		g.again()
-		g.ends("the history behind a crash", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history behind a crash", g.asking(new(committed.Barrier), nil, 0), accepted)
 		if err := g.e.VerifyAtRest(); err != nil {
 			t.Error(err)
 		}
@@ -319,7 +319,7 @@ func TestAReadThatIsTooLateGivesItsSlotBack(t *testing.T) {
 		g.set(func() { g.applying = true })
 		g.rest(g.sell(1e5))
 		g.e.setPatience(time.Millisecond)
-		g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
+		g.ends("a read of a history that is held", g.asking(new(committed.Barrier), nil, 0),
 			committed.ErrTimeout.Error())
 		g.e.setPatience(time.Minute)
 		eventually(t, "the slot is given back while the history is held", func() bool {

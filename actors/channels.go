@@ -109,7 +109,7 @@ func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
 }
 
 // Tell sends a message to a channel's actor.
-func (p *Public) Tell(channel *actor.PID, message any) { p.root.Send(channel, message) }
+func (p *Public) Notify(channel *actor.PID, message any) { p.root.Send(channel, message) }
 
 // Watch begins to watch a pair or the status, or asks once more. The channel gets a *Watched, and
 // from then on the messages of its kind. Its actor may call it.

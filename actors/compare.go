@@ -88,7 +88,7 @@ func (c *comparison) book(ctx context.Context, p *directory.Pair) error {
 		c.probe(p.Book, func() {
 			begin := time.Now()
 			part.take(c.books[p.Number-1], c.orders)
-			c.committed.LookBehind(c.journal.submitted(), func() {
+			c.committed.AfterRecord(c.journal.submitted(), func() {
 				done, differ = part.with(c.committed.State())
 				close(compared)
 			})
@@ -233,7 +233,7 @@ func (c *comparison) states(ctx context.Context) error {
 		c.probe(c.work.Fold, func() {
 			imager := c.committed.Imager()
 			if imager.Making() ||
-				behind(c.committed.State().Seq(), c.committed.Imaged()) > imagerBehind {
+				behind(c.committed.State().Seq(), c.committed.ImagerFolded()) > imagerBehind {
 				return
 			}
 			c.probe(c.work.Imager, func() {

@@ -51,7 +51,7 @@ func (g *gated) none(c *comparison) {
 func (g *gated) armed(n int) {
 	g.t.Helper()
 	eventually(g.t, "the look waits", func() (waits bool) {
-		g.e.probeFold(func() { waits = committed.Looks(g.e.committed) == n })
+		g.e.probeFold(func() { waits = committed.Callbacks(g.e.committed) == n })
 		return waits
 	})
 }
@@ -254,7 +254,7 @@ func TestTheLookAtABookOvertakesReads(t *testing.T) {
 		go g.e.probe(g.e.work.Fold, func() { <-second }) // as a long read would
 		eventually(t, "a read waits", func() bool { return waiting() > 0 })
 		looked := make(chan struct{})
-		g.e.committed.LookBehind(g.e.journal.submitted(), func() { close(looked) })
+		g.e.committed.AfterRecord(g.e.journal.submitted(), func() { close(looked) })
 		close(first)
 		eventually(t, "the look is done", func() bool {
 			select {

@@ -105,7 +105,7 @@ func TestTheStatusIsToldWhenItIsDurable(t *testing.T) {
 			halted <- err
 		}()
 		eventually(t, "the halt is at the store", g.held)
-		g.e.Tell(pid, "not yet")
+		g.e.Notify(pid, "not yet")
 		w.hears(t, "not yet")
 		g.letGo()
 		succeeds(t, <-halted)

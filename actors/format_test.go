@@ -75,7 +75,7 @@ func writeEverything(t *testing.T, store persistence.Store) {
 	part(101e8)
 	must[Admin](t)(e.RevokeKey("test", "second-key"))
 	must[Admin](t)(e.Deposit("test", "ben", "EUR", 12345678, "late"))
-	succeeds(t, e.Ask(new(committed.Written), nil, 0))
+	succeeds(t, e.Ask(new(committed.Barrier), nil, 0))
 	e.Abandon() // and with a journal after it
 }
 

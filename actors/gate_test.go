@@ -77,7 +77,7 @@ func TestAFailedSnapshotHoldsUpNothingAndIsTriedAgain(t *testing.T) {
 		for range 10 {
 			g.rest(g.sell(1e5))
 		}
-		g.ends("history while a snapshot hangs", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("history while a snapshot hangs", g.asking(new(committed.Barrier), nil, 0), accepted)
 		g.set(func() { g.saving = nil })
 		close(wait)
 		eventually(t, "another is tried when more has happened", func() bool {

@@ -26,10 +26,10 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			order := g.rest(g.sell(1e5)) // the store's history is behind now, and reads of it wait
 			var reads []<-chan string
 			for range 3 {
-				reads = append(reads, g.begin(g.asking(new(committed.Written), nil, 0)))
+				reads = append(reads, g.begin(g.asking(new(committed.Barrier), nil, 0)))
 			}
 			eventually(t, "three reads are in flight", func() bool {
-				return committed.Reading(g.e.Door) == 3
+				return committed.NormalReads(g.e.Door) == 3
 			})
 			g.ends("read 4 of 3", g.asking(new(committed.NewestTrades), nil, 0), ErrBusy.Error())
 			g.ends("a signed one", g.asking(new(committed.Wallet), g.key, g.nonce+1),
@@ -40,12 +40,12 @@ func TestReadsInFlightAreLimitedApartFromCommands(t *testing.T) {
 			if err := g.e.FollowUp(follow); err != nil || !follow.Found {
 				t.Errorf("what completes the answer to a command: %v, %v", follow.Order, err)
 			}
-			if n := committed.Reading(g.e.Door); n != 3 {
+			if n := committed.NormalReads(g.e.Door); n != 3 {
 				t.Errorf("%d reads are in flight instead of 3", n)
 			}
 			for range 3 { // these have as many places of their own
 				reads = append(reads, g.begin(func() (*Command, error) {
-					return nil, g.e.FollowUp(new(committed.Written))
+					return nil, g.e.FollowUp(new(committed.Barrier))
 				}))
 			}
 			eventually(t, "three more are in flight", func() bool {
@@ -68,11 +68,11 @@ func TestReadsThatTheirHandlersHaveLeftDoNotGather(t *testing.T) {
 		g.rest(g.sell(1e5))
 		g.e.setPatience(time.Millisecond)
 		for range 100 {
-			g.ends("a read of a history that is held", g.asking(new(committed.Written), nil, 0),
+			g.ends("a read of a history that is held", g.asking(new(committed.Barrier), nil, 0),
 				committed.ErrTimeout.Error())
 			// one that its handler has left in a mailbox has its slot until its turn comes
 			eventually(t, "the slot is free",
-				func() bool { return committed.Reading(g.e.Door) == 0 })
+				func() bool { return committed.NormalReads(g.e.Door) == 0 })
 		}
 		var kept int
 		g.e.probe(g.e.work.Fold, func() { kept = committed.Waiting(g.e.committed) })
@@ -116,7 +116,7 @@ func TestAnOrderOfTenThousandFillsIsOneAppend(t *testing.T) {
 			t.Fatalf("it went in %d batches, the first of %d records and %d bytes", len(batches),
 				batches[0].Count, len(batches[0].Records))
 		}
-		g.ends("the history takes it", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history takes it", g.asking(new(committed.Barrier), nil, 0), accepted)
 		trades := 0
 		err := committed.History(g.e.Door).Trades(context.Background(),
 			persistence.TradeQuery{Pair: 1}, func(*persistence.Trade) bool {

@@ -13,7 +13,7 @@ import (
 
 // noted returns the words of an operator's actions, oldest first.
 func noted(e *Engine, operator string) (words []string, err error) {
-	if err := e.Ask(new(committed.Written), nil, 0); err != nil {
+	if err := e.Ask(new(committed.Barrier), nil, 0); err != nil {
 		return nil, err
 	}
 	err = committed.History(e.Door).Actions(context.Background(), persistence.ActionQuery{},

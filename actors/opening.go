@@ -83,7 +83,7 @@ func (e *Engine) openWallet(a *directory.Account) *actor.PID {
 		panic(fmt.Sprintf("BUG: the wallet of account %s does not start: %v", a.Name, err))
 	}
 	side := e.committed
-	side.LookBehind(o.releasing.Load(), func() {
+	side.AfterRecord(o.releasing.Load(), func() {
 		if e.Err() != nil {
 			return // what was sent to the wallet is unknown, and the fold may be another engine's
 		}

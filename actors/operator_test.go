@@ -49,7 +49,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 		must[Admin](t)(b.e.SetMaintenance(context.Background(), "eve", maintained))
 		must[Admin](t)(b.e.SetFees("eve", "ann", "BTC_USD", &state.FeeRates{Taker: 1}))
 		must[Admin](t)(b.e.RevokeKey("eve", "key-of-ann"))
-		succeeds(t, b.e.Ask(new(committed.Written), nil, 0))
+		succeeds(t, b.e.Ask(new(committed.Barrier), nil, 0))
 		var got []string
 		err := committed.History(b.e.Door).Actions(context.Background(),
 			persistence.ActionQuery{}, func(a *persistence.Action) bool {
@@ -145,7 +145,7 @@ func TestAnActionThatTakesManyWordsIsCut(t *testing.T) {
 			event.AllPermissions, from))
 		newest := func() (what string) {
 			t.Helper()
-			if err := b.e.Ask(new(committed.Written), nil, 0); err != nil {
+			if err := b.e.Ask(new(committed.Barrier), nil, 0); err != nil {
 				t.Fatalf("%v, the engine: %v", err, b.e.Err())
 			}
 			if err := committed.History(b.e.Door).Actions(context.Background(),

@@ -97,7 +97,7 @@ type Options struct {
 	Agreed []byte
 	Tests  Sizes // zero in production
 
-	seen *committed.Seen // the store before it is taken over; nil: nothing was seen
+	seen *committed.Preview // the store before it is taken over; nil: nothing was seen
 }
 
 // Sizes are smaller in tests; 0: as usual.

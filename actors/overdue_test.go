@@ -33,7 +33,7 @@ func TestASwitchFiresAtAStartThoughTheHistoryIsBehind(t *testing.T) {
 			g.rest(g.sell(1e5))
 		}
 		g.arm(60, CancelFilter{})
-		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history is written", g.asking(new(committed.Barrier), nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		g.ends("a buy with many rows", g.placing(g.buy(100e8, 100*1e5)), accepted)
 		behind := func() bool { return errors.Is(g.e.Writable(), ErrBehind) }

@@ -42,7 +42,7 @@ func TestAReadThatItsHandlerHasLeftIsNotAnsweredAndHoldsItsSlotsUntilItsTurn(t *
 				}
 			}
 			var wallet committed.Wallet
-			var written committed.Written
+			var written committed.Barrier
 			var hash committed.Hash
 			orders := committed.OpenOrders{Account: 1, Limit: 10}
 			leave(&wallet, g.key, 1000*(round+1))
@@ -89,7 +89,7 @@ func TestAReadThatWaitsForTheHistoryGivesItsSlotsBackWhenItIsLeft(t *testing.T) 
 				return waiting == n
 			}
 		}
-		first := g.begin(g.asking(new(committed.Written), g.key, 100))
+		first := g.begin(g.asking(new(committed.Barrier), g.key, 100))
 		eventually(t, "a read waits", waits(1))
 		g.ends("one more of the account", g.asking(new(committed.Wallet), g.key, 101),
 			ErrAccountBusy.Error())

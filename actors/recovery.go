@@ -51,7 +51,7 @@ func recoverState(ctx context.Context, o *Options, own *owner.Hold) (*Base, erro
 		&committed.RecoverOptions{Store: o.Store, Last: own.Last, Log: o.Log,
 			Meter: r.Meter, Snapshot: o.Snapshot, Retention: o.Retention,
 			StepRows: o.Tests.StepRows,
-			Candles:  o.Tests.Candles, OwnBytes: o.Limits.OwnBytes, Seen: o.seen})
+			Candles:  o.Tests.Candles, OwnBytes: o.Limits.OwnBytes, Preview: o.seen})
 	o.seen = nil
 	if errors.Is(err, persistence.ErrCorrupt) {
 		// Another process may have taken over since, and have written in between: then nothing is
@@ -258,7 +258,7 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 		return sealer, nil // no other process serves, and recovery looks
 	}
 	for tries := 0; ; tries++ {
-		if o.seen, err = committed.Look(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
+		if o.seen, err = committed.NewPreview(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
 			tries == foreseeTries {
 			break // otherwise the owner may have replaced or trimmed the part that was being read
 		}

@@ -26,7 +26,7 @@ func (g *gated) deposit(reference string, amount money.Amount) func() (*Command,
 
 func (g *gated) projected() {
 	g.t.Helper()
-	succeeds(g.t, g.e.Ask(new(committed.Written), nil, 0))
+	succeeds(g.t, g.e.Ask(new(committed.Barrier), nil, 0))
 }
 
 // While the store is asked for a reference nothing waits but a deposit with the same one.
@@ -353,7 +353,7 @@ func TestAStartCountsTheReferencesOfDeposits(t *testing.T) {
 		}
 		e := start(t, testOptions(s))
 		fund(t, e, "ann", map[string]money.Amount{"BTC": coin})
-		succeeds(t, e.Ask(new(committed.Written), nil, 0))
+		succeeds(t, e.Ask(new(committed.Barrier), nil, 0))
 		s.hold = true
 		half := must[Admin](t)(e.Deposit("test", "ann", "BTC", coin, "half"))
 		e.Abandon()

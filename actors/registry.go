@@ -53,7 +53,7 @@ func newRegistry(e *Engine) *registry {
 
 // turn runs a function in a turn of the fold, behind all that was released before. It does not
 // wait.
-func (g *registry) turn(do func()) { g.committed.LookBehind(0, do) }
+func (g *registry) turn(do func()) { g.committed.AfterRecord(0, do) }
 
 // enter brings a command to the registry. Any goroutine may call it.
 func (g *registry) enter(c *Command) {
@@ -97,7 +97,7 @@ func (g *registry) receive(c *Command) {
 		g.enqueue(c)
 		return
 	}
-	g.index.Ask(l, func() { g.turn(func() { g.enqueue(c) }) })
+	g.index.Start(l, func() { g.turn(func() { g.enqueue(c) }) })
 }
 
 func (g *registry) enqueue(c *Command) {

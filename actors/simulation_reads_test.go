@@ -54,10 +54,10 @@ func (s *sim) drawRead(r *rand.Rand, l *life, account *spec.Account) *playedRead
 	pair := pick(r, l.engine.Pairs()).Number
 	q := map[string]committed.Question{"wallet": &committed.Wallet{Account: account.ID},
 		"orders":  &committed.OpenOrders{Account: account.ID, Limit: 1000},
-		"history": new(committed.Written),
+		"history": new(committed.Barrier),
 		"trades": &committed.NewestTrades{TradeQuery: committed.TradeQuery{Pair: pair,
 			Limit: 1000}},
-		"levels": &committed.ViewOf{Pair: pair, Kind: committed.ViewLevels, LimitBuy: 1000,
+		"levels": &committed.ViewQuestion{Pair: pair, Kind: committed.ViewLevels, LimitBuy: 1000,
 			LimitSell: 1000},
 		"hash": new(committed.Hash), "order": &committed.OpenOrders{Account: account.ID,
 			ClientID: id, Limit: 1000}}[kind]
@@ -165,11 +165,11 @@ func seqOf(q committed.Question) uint64 {
 		return q.Seq
 	case *committed.OpenOrders:
 		return q.Seq
-	case *committed.Written:
+	case *committed.Barrier:
 		return q.Seq
 	case *committed.NewestTrades:
 		return q.Seq
-	case *committed.ViewOf:
+	case *committed.ViewQuestion:
 		return q.Seq
 	}
 	return q.(*committed.Hash).Seq
@@ -190,7 +190,7 @@ func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint
 			return s.checkNamedOrder(q, a)
 		}
 		return checkOpenOrders(q, a)
-	case *committed.Written:
+	case *committed.Barrier:
 		if at, err := memory.Open(s.disk, persistence.Retention{}).Watermark(
 			context.Background()); err != nil || at < q.Seq {
 			return errors.Join(fmt.Errorf("the history is at %d", at), err)
@@ -202,7 +202,7 @@ func (s *sim) checkRead(question committed.Question, a *spec.Account, after uint
 		if q.Complete && !slices.Equal(q.Trades, want) {
 			return fmt.Errorf("trades %v are not %v", q.Trades, want)
 		}
-	case *committed.ViewOf:
+	case *committed.ViewQuestion:
 		updates := s.model.Pairs[q.Pair-1].Updates
 		u := int(q.View.UpdateID)
 		if u > len(updates) || u < len(updates) && updates[u].Seq <= after {

@@ -459,7 +459,7 @@ func (s *sim) quiet() bool {
 func (l *life) behind() bool {
 	e := l.engine
 	return !e.quiet() || e.ReadsInFlight() != 0 || // a look at an order that is to be amended
-		e.committed.Watermark() < e.committed.State().Seq() || committed.Imaging(e.committed)
+		e.committed.Watermark() < e.committed.State().Seq() || committed.Snapshotting(e.committed)
 }
 
 func (s *sim) waits() (text string) {

@@ -38,7 +38,7 @@ func TestNoSnapshotIsInTheMidstOfABatch(t *testing.T) {
 				}
 			}
 			eventually(t, "a snapshot is tried", func() bool {
-				succeeds(t, g.e.Ask(new(committed.Written), nil, 0))
+				succeeds(t, g.e.Ask(new(committed.Barrier), nil, 0))
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				return g.saves > 0

@@ -289,7 +289,7 @@ func (f FailStop) broken(name string, reason, message any) {
 }
 
 // Outside hears what a node's committed side tells of.
-func (e *Engine) Outside() committed.Outside { return outside{e} }
+func (e *Engine) Outside() committed.Output { return outside{e} }
 
 // outside hears from the committed side.
 type outside struct{ *Engine }

@@ -147,17 +147,17 @@ func TestAJumpOfTheClockIsSeenOnce(t *testing.T) {
 // goes on with that fold if nothing but new records has come since, and folds anew otherwise.
 func TestARecoveryTakesOverWhatTheStartHasSeen(t *testing.T) {
 	onEachStore(t, func(t *testing.T, fresh places) {
-		look := func(g *gated) *committed.Seen {
+		look := func(g *gated) *committed.Preview {
 			t.Helper()
-			return must[*committed.Seen](t)(committed.Look(t.Context(), g.o.Store))
+			return must[*committed.Preview](t)(committed.NewPreview(t.Context(), g.o.Store))
 		}
 		const nothing, imager, fold = "nothing", "the imager", "the fold"
-		recovered := func(what string, g *gated, seen *committed.Seen, want string) {
+		recovered := func(what string, g *gated, seen *committed.Preview, want string) {
 			t.Helper()
 			g.folded()
 			state := seen.State()
 			c, err := committed.Recover(t.Context(), &committed.RecoverOptions{Store: g.o.Store,
-				Last: g.e.committed.Folded(), Log: g.o.Log, Meter: metrics.NewEngine(), Seen: seen})
+				Last: g.e.committed.Folded(), Log: g.o.Log, Meter: metrics.NewEngine(), Preview: seen})
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}

@@ -75,7 +75,7 @@ func (e *Engine) Stats() Stats {
 		Mailboxes:      e.mailboxCounts(),
 		AppendWaiting:  e.journal.stalledFor(metrics.At(now)),
 		Confirmed:      max(0, time.Duration(metrics.At(now)-e.own.Checked())),
-		FoldLag:        behind(released, min(folded, e.committed.Imaged())),
+		FoldLag:        behind(released, min(folded, e.committed.ImagerFolded())),
 		ProjectionLag:  behind(released, watermark),
 		ProjectionRows: e.committed.Unsaved(),
 		SnapshotLag:    behind(released, snapshot),

@@ -173,7 +173,7 @@ func TestStatsTellTheStoresState(t *testing.T) {
 
 func TestStatsTellLagsAndSnapshots(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
-		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history is written", g.asking(new(committed.Barrier), nil, 0), accepted)
 		g.set(func() { g.applying = true })
 		stuck, wait := make(chan struct{}), make(chan struct{})
 		id := g.rest(g.sell(coin))
@@ -190,7 +190,7 @@ func TestStatsTellLagsAndSnapshots(t *testing.T) {
 		}
 		close(wait)
 		g.set(func() { g.applying = false })
-		g.ends("the history is written", g.asking(new(committed.Written), nil, 0), accepted)
+		g.ends("the history is written", g.asking(new(committed.Barrier), nil, 0), accepted)
 		eventually(t, "nothing lags", func() bool {
 			s := g.e.Stats()
 			return s.ProjectionRows == 0 && s.ProjectionLag == 0 && s.FoldLag == 0 &&

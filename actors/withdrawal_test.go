@@ -220,7 +220,7 @@ func TestAWithdrawalGoesItsWayAndARestartKeepsIt(t *testing.T) {
 				last.Withdrawal.Details == "the address is not ours to pay"
 		})
 		var closed []string
-		succeeds(t, b.e.Ask(new(committed.Written), nil, 0))
+		succeeds(t, b.e.Ask(new(committed.Barrier), nil, 0))
 		err := committed.History(b.e.Door).Withdrawals(context.Background(),
 			persistence.WithdrawalQuery{Account: b.key.Account.ID},
 			func(w *persistence.Withdrawal) bool {

@@ -247,17 +247,17 @@ func (q *Hash) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// Written waits until the history has all that was released when it was asked.
-type Written struct{ Seq uint64 }
+// Barrier waits until the history has all that was released when it was asked.
+type Barrier struct{ Seq uint64 }
 
-var barriers pool[Written]
+var barriers pool[Barrier]
 
-func (q *Written) free() {
-	*q = Written{}
+func (q *Barrier) free() {
+	*q = Barrier{}
 	barriers.Put(q)
 }
 
-func (q *Written) from(c *Side) (needs uint64) {
+func (q *Barrier) from(c *Side) (needs uint64) {
 	q.Seq = c.state.Seq()
 	return q.Seq
 }

@@ -67,12 +67,12 @@ func (c *Side) noteCandles(p *state.Pair) {
 		candle, _ := p.Market.Candle(market.Frame(f))
 		k[f].put(candle, c.candles)
 	}
-	c.traded[p.Number] = struct{}{}
+	c.candlePairs[p.Number] = struct{}{}
 }
 
 // stepCandles writes the candles that changed since the last step into the rows of this step.
 func (c *Side) stepCandles(w *persistence.Writes) {
-	for pair := range c.traded {
+	for pair := range c.candlePairs {
 		k := c.charts[pair-1]
 		for f := range k {
 			l := &k[f]
@@ -82,7 +82,7 @@ func (c *Side) stepCandles(w *persistence.Writes) {
 			l.unsaved = len(l.list)
 		}
 	}
-	clear(c.traded)
+	clear(c.candlePairs)
 }
 
 // loadCandles takes the newest candles from the history. Later candles, and the newest form of the
@@ -91,7 +91,7 @@ func (c *Side) loadCandles(ctx context.Context, history persistence.History) err
 	for i, k := range c.charts {
 		for f := range k {
 			l := &k[f]
-			if c.lent != nil && len(l.list) == 0 {
+			if c.remoteHistory != nil && len(l.list) == 0 {
 				continue // the pair had not traded: all candles are from later
 			}
 			var stored []market.Candle // newest first
@@ -174,7 +174,7 @@ func (d *Door) olderCandles(by Client, q persistence.CandleQuery,
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	list := newList(&candleLists)

@@ -24,30 +24,30 @@ import (
 // writer sends a batch before it answers any client. So a read that a client sends after an answer
 // finds the record behind that answer applied.
 type Side struct {
-	state    *state.State
-	snapshot SnapshotPolicy
-	meter    *metrics.Engine
-	out      Outside // nil until Connect
-	root     *actor.RootContext
-	pid      *actor.PID              // of its actor
-	imager   *Imager                 // nil: no images are made
-	lent     persistence.LentHistory // nil: the history has what this side has projected
-	released atomic.Uint64           // the newest durable sequence that was sent to it
-	folded   atomic.Uint64
-	unsaved  atomic.Int64 // rows that the store does not have yet
+	state         *state.State
+	snapshot      SnapshotPolicy
+	meter         *metrics.Engine
+	out           Output // nil until Connect
+	root          *actor.RootContext
+	pid           *actor.PID              // of its actor
+	imager        *Imager                 // nil: no images are made
+	remoteHistory persistence.LentHistory // nil: the history has what this side has projected
+	released      atomic.Uint64           // the newest durable sequence that was sent to it
+	folded        atomic.Uint64
+	unsaved       atomic.Int64 // rows that the store does not have yet
 
 	began    uint64 // sequence of the snapshot that recovery began with
 	refolded uint64 // records, from the journal
 	// histories that recovery has passed
-	histories passed
+	histories historyIDs
 
 	batches state.Fold // of state, with note behind each record
 
 	project    chan<- projection // to the projector; capacity 1, at most one on its way
-	flushing   bool
+	projecting bool
 	watermark  uint64              // the store's
 	steps      []projection        // ready to go, in order; the first is on its way while flushing
-	stepped    uint64              // sequence where the last step ends
+	stepEnd    uint64              // sequence where the last step ends
 	rows       *persistence.Writes // of the step that is forming
 	spare      *persistence.Writes // nil while it is in use
 	accounts   map[uint32]struct{} // their wallets differ from the store's
@@ -58,18 +58,18 @@ type Side struct {
 	// yet. They are no part of the state, which must not depend on how far projections have come.
 	references map[string]persistence.Deposit
 
-	caches  []*viewCache        // by pair-1
-	forgot  time.Time           // when old copies of books were forgotten last
-	charts  []*charts           // by pair-1
-	candles int                 // recentCandles, but in tests
-	traded  map[uint16]struct{} // pairs whose candles differ from the store's
+	caches      []*viewCache        // by pair-1
+	forgot      time.Time           // when old copies of books were forgotten last
+	charts      []*charts           // by pair-1
+	candles     int                 // recentCandles, but in tests
+	candlePairs map[uint16]struct{} // pairs whose candles differ from the store's
 
-	open    []int   // orders, by pair-1
-	feeds   []*feed // by pair-1
-	touched []*feed // whose watchers are to be told when the batch ends
-	status  statusFeed
-	ends    endFeed
-	own     ownFeeds
+	open        []int   // orders, by pair-1
+	feeds       []*feed // by pair-1
+	touched     []*feed // whose watchers are to be told when the batch ends
+	status      statusFeed
+	revocations revocationFeed
+	own         ownFeeds
 
 	scans   *turns // of long queries
 	recent  recentOrders
@@ -77,26 +77,26 @@ type Side struct {
 	waiting []*Read                  // for the history
 	early   []*Read                  // for a batch that is on its way here
 
-	imagedSeq uint64    // newest snapshot
-	imagedAt  time.Time // of the newest try
-	imaging   bool      // a snapshot is on its way
+	imagedSeq    uint64    // newest snapshot
+	imagedAt     time.Time // of the newest try
+	snapshotting bool      // a snapshot is on its way
 	// A batch is being folded. No image is taken in its midst, because the journal behind that
 	// image could not be read.
-	folding  bool
-	imageDue bool          // as soon as the batch ends
-	looks    []*lookBehind // that wait for their records
-	stepRows int           // size from which on a projection is cut
-	keep     int           // trades that a list in memory may have
-	final    bool          // the next projection is the last, with an image
-	saves    []chan struct{}
+	inBatch   bool
+	imageDue  bool              // as soon as the batch ends
+	callbacks []*recordCallback // that wait for their records
+	stepRows  int               // size from which on a projection is cut
+	keep      int               // trades that a list in memory may have
+	final     bool              // the next projection is the last, with an image
+	saves     []chan struct{}
 }
 
-// An Outside is the engine, as the committed side tells it of things.
-type Outside interface {
-	Recycle(data []byte)                  // gives a batch's buffer back to the journal
-	Tell(channel *actor.PID, message any) // tells a stream channel
-	Mailed()                              // says that there is something new in the outbox
-	Applied(r *event.Record)              // tells of a record that the state has now
+// An Output is the engine, as the committed side tells it of things.
+type Output interface {
+	Recycle(data []byte)                    // gives a batch's buffer back to the journal
+	Notify(channel *actor.PID, message any) // tells a stream channel
+	Mailed()                                // says that there is something new in the outbox
+	Applied(r *event.Record)                // tells of a record that the state has now
 }
 
 // A probe looks at the committed side on its turn.
@@ -109,14 +109,14 @@ type (
 		data []byte
 		next uint64
 	}
-	// flushed is the projector's answer: the store's watermark is at to.
-	flushed struct {
+	// projectionDone is the projector's answer: the store's watermark is at to.
+	projectionDone struct {
 		to     uint64
 		rows   int
 		writes *persistence.Writes
 	}
-	// imaged is the end of a snapshot's upload.
-	imaged struct {
+	// uploadDone is the end of a snapshot's upload.
+	uploadDone struct {
 		seq uint64
 		err error
 	}
@@ -124,16 +124,16 @@ type (
 	Tick struct{}
 	// finish asks for a last projection and an image; the projector ends after it.
 	finish struct{}
-	// Deserted says that no channel that watches is there any more. Then is called right behind
+	// DropWatchers says that no channel that watches is there any more. Then is called right behind
 	// that, on the actor's turn.
-	Deserted struct{ Then func() }
+	DropWatchers struct{ Then func() }
 	// save asks for a projection of all that is noted, nonces of reads too, and closes done once
 	// the store has it.
 	save struct{ done chan struct{} }
-	// lookBehind has the actor call look right behind a record.
-	lookBehind struct {
-		seq  uint64
-		look func()
+	// recordCallback has the actor call look right behind a record.
+	recordCallback struct {
+		seq uint64
+		fn  func()
 	}
 )
 
@@ -142,20 +142,20 @@ type (
 func (*Released) Urgent() bool { return true }
 
 // Urgent implements mailbox.Urgent: the projector waits for no read.
-func (*flushed) Urgent() bool { return true }
+func (*projectionDone) Urgent() bool { return true }
 
 // Urgent implements mailbox.Urgent: the record must not come first.
-func (*lookBehind) Urgent() bool { return true }
+func (*recordCallback) Urgent() bool { return true }
 
 // Lag returns how many released records the fold, or the imager behind it, has yet to fold. For a
 // moment the fold may be ahead: it gets a batch before the batch counts as released.
 func (c *Side) Lag() uint64 {
-	released, at := c.Released(), min(c.Folded(), c.Imaged())
+	released, at := c.Released(), min(c.Folded(), c.ImagerFolded())
 	return max(released, at) - at
 }
 
 // connect names the parts that the committed side tells of things, and the writer of projections.
-func (c *Side) connect(root *actor.RootContext, out Outside, p *Projector) {
+func (c *Side) connect(root *actor.RootContext, out Output, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
 	if c.imager != nil {
 		c.imager.out = out
@@ -182,10 +182,10 @@ func (c *Side) Release(data []byte, next uint64) {
 	c.released.Store(next)
 }
 
-// LookBehind has its actor call look right behind the record of a sequence, in the midst of that
+// AfterRecord has its actor call look right behind the record of a sequence, in the midst of that
 // record's batch. If that record is folded already, look is called before any record that is
 // released later. It must be short.
-func (c *Side) LookBehind(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
+func (c *Side) AfterRecord(seq uint64, look func()) { c.Send(&recordCallback{seq, look}) }
 
 // Released returns the newest sequence that was released.
 func (c *Side) Released() uint64 { return c.released.Load() }
@@ -193,8 +193,8 @@ func (c *Side) Released() uint64 { return c.released.Load() }
 // Folded returns the sequence up to which it has folded.
 func (c *Side) Folded() uint64 { return c.folded.Load() }
 
-// Imaged returns the sequence up to which the imager has folded, if there is one.
-func (c *Side) Imaged() uint64 {
+// ImagerFolded returns the sequence up to which the imager has folded, if there is one.
+func (c *Side) ImagerFolded() uint64 {
 	if c.imager == nil {
 		return c.Folded()
 	}
@@ -214,10 +214,10 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.fold(m)
 	case *Read:
 		c.read(m)
-	case *flushed:
-		c.flushed(m)
-	case *imaged:
-		c.imaging = false
+	case *projectionDone:
+		c.projected(m)
+	case *uploadDone:
+		c.snapshotting = false
 		if m.err == nil {
 			c.imagedSeq = m.seq
 		}
@@ -236,11 +236,11 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.unwatch(m)
 	case *OwnUnwatch:
 		c.own.unwatch(m, time.Now())
-	case *lookBehind:
-		c.looks = append(c.looks, m)
-		c.lookNow()
-	case Deserted:
-		c.deserted()
+	case *recordCallback:
+		c.callbacks = append(c.callbacks, m)
+		c.runCallbacks()
+	case DropWatchers:
+		c.dropWatchers()
 		m.Then()
 	case save:
 		c.saves = append(c.saves, m.done)
@@ -254,10 +254,10 @@ func (c *Side) fold(m *Released) {
 	if err := c.foldBatch(c.state.Seq(), m.next, m.data); err != nil {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
-	c.tellWatchers()
-	c.tellStatus()
-	c.tellOwn()
-	c.tellEnds()
+	c.notifyWatchers()
+	c.notifyStatus()
+	c.notifyOwn()
+	c.notifyRevocations()
 	if c.imager != nil {
 		c.root.Send(c.imager.pid, m)
 	} else {
@@ -275,8 +275,8 @@ func (c *Side) fold(m *Released) {
 
 // foldBatch folds the records of one batch.
 func (c *Side) foldBatch(prev, next uint64, data []byte) error {
-	c.folding = true
-	defer func() { c.folding = false }()
+	c.inBatch = true
+	defer func() { c.inBatch = false }()
 	return c.batches.Batch(prev, next, data)
 }
 
@@ -298,19 +298,19 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.out.Applied(r)
 	}
 	c.noteStatus(r)
-	c.noteEnd(r)
+	c.noteRevocation(r)
 	c.noteOwn(r, effects)
-	if len(c.looks) > 0 {
-		c.lookNow()
+	if len(c.callbacks) > 0 {
+		c.runCallbacks()
 	}
 }
 
-// lookNow calls the looks whose records are folded.
-func (c *Side) lookNow() {
-	c.looks = slices.DeleteFunc(c.looks, func(m *lookBehind) bool {
+// runCallbacks calls the looks whose records are folded.
+func (c *Side) runCallbacks() {
+	c.callbacks = slices.DeleteFunc(c.callbacks, func(m *recordCallback) bool {
 		due := m.seq <= c.state.Seq()
 		if due {
-			m.look()
+			m.fn()
 		}
 		return due
 	})
@@ -385,7 +385,7 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 	}
 	count := rows.Count(c.rows)
 	c.unsaved.Add(int64(count - before))
-	if max(count, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
+	if max(count, market.FrameCount*len(c.candlePairs), len(c.accounts), len(c.nonces)) >= c.stepRows {
 		c.step()
 	}
 }
@@ -443,11 +443,11 @@ func (c *Side) read(r *Read) {
 		r.Answer()
 		return
 	}
-	if c.lent != nil {
+	if c.remoteHistory != nil {
 		r.horizon = c.horizon()
 	}
 	if r.needs > c.watermark {
-		c.wait(r)
+		c.awaitHistory(r)
 		c.flush()
 		return
 	}
@@ -463,10 +463,10 @@ func (c *Side) answerEarly() {
 	}
 }
 
-// wait keeps a read until the store's watermark has reached its needs. It drops reads that their
+// awaitHistory keeps a read until the store's watermark has reached its needs. It drops reads that their
 // handlers have left before it lets the list grow, because the store may take no projection for
 // long. The slots of reads bound the others.
-func (c *Side) wait(r *Read) {
+func (c *Side) awaitHistory(r *Read) {
 	if len(c.waiting) == cap(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, (*Read).left)
 	}
@@ -512,16 +512,16 @@ func (c *Side) raiseReadNonce(key uint32, nonce uint64) {
 
 // flush starts a projection, unless another is on its way or nothing is to be written.
 func (c *Side) flush() {
-	if c.flushing {
+	if c.projecting {
 		return
 	}
 	if len(c.steps) == 0 {
-		if !c.final && c.state.Seq() == c.stepped && len(c.nonces) == 0 {
+		if !c.final && c.state.Seq() == c.stepEnd && len(c.nonces) == 0 {
 			return
 		}
 		c.step()
 	}
-	c.flushing = true
+	c.projecting = true
 	c.project <- c.steps[0]
 }
 
@@ -529,7 +529,7 @@ func (c *Side) flush() {
 func (c *Side) save() {
 	switch {
 	case len(c.saves) == 0:
-	case c.flushing, len(c.steps) > 0, c.state.Seq() != c.stepped, len(c.nonces) > 0:
+	case c.projecting, len(c.steps) > 0, c.state.Seq() != c.stepEnd, len(c.nonces) > 0:
 		c.flush()
 	default:
 		for _, done := range c.saves {
@@ -562,20 +562,20 @@ func (c *Side) step() {
 				Read: c.readNonces[key] > k.Nonce})
 		}
 	}
-	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
+	p := projection{from: c.stepEnd, to: to, writes: w, last: c.final}
 	p.rows = rows.Count(w)
 	c.stepCandles(w)
-	due := c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
+	due := c.final || !c.snapshotting && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
 	c.imageDue = due && c.imager != nil
-	if c.imageDue && !c.folding {
+	if c.imageDue && !c.inBatch {
 		c.meter.Snapshotting.Begin()
 		p.image = c.MakeImage()
-		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
+		c.snapshotting, c.imagedAt, c.imageDue = true, time.Now(), false
 	}
 	clear(c.accounts)
 	clear(c.nonces)
 	c.steps = append(c.steps, p)
-	c.stepped, c.final = to, false
+	c.stepEnd, c.final = to, false
 	if c.rows, c.spare = c.spare, nil; c.rows == nil {
 		c.rows = new(persistence.Writes)
 	}
@@ -590,8 +590,8 @@ func (c *Side) MakeImage() <-chan *Image {
 	return reply
 }
 
-func (c *Side) flushed(m *flushed) {
-	c.flushing = false
+func (c *Side) projected(m *projectionDone) {
+	c.projecting = false
 	c.steps = c.steps[:copy(c.steps, c.steps[1:])]
 	c.watermark = m.to
 	c.meter.Watermark.Store(m.to)

@@ -26,15 +26,15 @@ type Door struct {
 	// exact up to a question's sequence once the question is answered
 	history persistence.History
 
-	reading    atomic.Int64 // reads in flight
-	completing atomic.Int64 // of them, reads that complete the answer to a command
-	private    accountReads // private reads in flight
+	normalReads   atomic.Int64 // reads in flight
+	followUpReads atomic.Int64 // of them, reads that complete the answer to a command
+	private       accountReads // private reads in flight
 	// until a read is given up; SetPatience changes it while others read
-	wait atomic.Int64
+	patienceNs atomic.Int64
 }
 
 // patience returns for how long a read waits.
-func (d *Door) patience() time.Duration { return time.Duration(d.wait.Load()) }
+func (d *Door) patience() time.Duration { return time.Duration(d.patienceNs.Load()) }
 
 // ReadLimits bound reads.
 type ReadLimits struct {
@@ -75,8 +75,8 @@ const (
 func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{},
 	limits ReadLimits, store persistence.History) *Door {
 	d := &Door{side: side, host: host, scheduler: s, dead: dead, limits: limits,
-		meter: side.meter, history: watched{store, side.meter}}
-	d.wait.Store(int64(limits.Patience))
+		meter: side.meter, history: countingHistory{store, side.meter}}
+	d.patienceNs.Store(int64(limits.Patience))
 	return d
 }
 
@@ -101,7 +101,7 @@ func (d *Door) Current() error {
 // ReadHost.Current.
 func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 	why := RefusedBusy
-	if d.readers(followUp).Add(1) <= int64(d.limits.Reads) {
+	if d.readCount(followUp).Add(1) <= int64(d.limits.Reads) {
 		if followUp {
 			return 0, nil
 		}
@@ -120,13 +120,13 @@ func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 }
 
 // endRead ends what beginRead has begun.
-func (d *Door) endRead(followUp bool) { d.readers(followUp).Add(-1) }
+func (d *Door) endRead(followUp bool) { d.readCount(followUp).Add(-1) }
 
-func (d *Door) readers(followUp bool) *atomic.Int64 {
+func (d *Door) readCount(followUp bool) *atomic.Int64 {
 	if followUp {
-		return &d.completing
+		return &d.followUpReads
 	}
-	return &d.reading
+	return &d.normalReads
 }
 
 // IsOver reports whether dead is closed. Any goroutine may call it.
@@ -140,7 +140,7 @@ func (d *Door) IsOver() bool {
 }
 
 // ReadsInFlight returns the number of reads in flight.
-func (d *Door) ReadsInFlight() int64 { return d.reading.Load() + d.completing.Load() }
+func (d *Door) ReadsInFlight() int64 { return d.normalReads.Load() + d.followUpReads.Load() }
 
 // accountReads counts the private reads in flight, by account. Few accounts have any at a time.
 type accountReads struct {
@@ -236,7 +236,7 @@ func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitB
 		return nil, err
 	}
 	v := q.View
-	*q = ViewOf{}
+	*q = ViewQuestion{}
 	viewQuestions.Put(q)
 	return v, nil
 }

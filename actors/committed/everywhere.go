@@ -38,7 +38,7 @@ type Overview struct {
 
 func (q *Overview) from(c *Side) (needs uint64) {
 	q.Seq, q.TimeUs, q.Status = c.state.Seq(), c.state.TimeUs(), *c.statusNow()
-	q.New, q.Verified = waiting(c.state)
+	q.New, q.Verified = pendingByStatus(c.state)
 	return 0
 }
 
@@ -48,8 +48,8 @@ type Awaiting struct {
 	OldestUs int64 // when the oldest of them was asked for; 0: there is none
 }
 
-// waiting counts the pending withdrawals, by status.
-func waiting(s *state.State) (fresh, verified Awaiting) {
+// pendingByStatus counts the pending withdrawals, by status.
+func pendingByStatus(s *state.State) (fresh, verified Awaiting) {
 	for _, w := range s.Withdrawals() {
 		of := &verified
 		if w.Status == event.WithdrawalNew {
@@ -69,9 +69,9 @@ type AccountCounts struct {
 	NowUs int64  // holds that have ended by then do not count
 
 	FrozenAccounts int      // closed ones are not among them
-	Frozen         []string // names of the first of them
+	FrozenNames    []string // names of the first of them
 	HeldAccounts   int      // no money is withdrawn from them, because their e-mail address changed
-	Held           []string // names of the first of them
+	HeldNames      []string // names of the first of them
 	Closed         int      // accounts
 	Switches       int      // armed dead man's switches
 }
@@ -86,13 +86,13 @@ func (q *AccountCounts) from(c *Side) (needs uint64) {
 			continue
 		}
 		if a.Frozen {
-			if q.FrozenAccounts++; len(q.Frozen) < q.Names {
-				q.Frozen = append(q.Frozen, a.Name)
+			if q.FrozenAccounts++; len(q.FrozenNames) < q.Names {
+				q.FrozenNames = append(q.FrozenNames, a.Name)
 			}
 		}
 		if a.Operated().HeldUs > q.NowUs {
-			if q.HeldAccounts++; len(q.Held) < q.Names {
-				q.Held = append(q.Held, a.Name)
+			if q.HeldAccounts++; len(q.HeldNames) < q.Names {
+				q.HeldNames = append(q.HeldNames, a.Name)
 			}
 		}
 	}
@@ -313,6 +313,6 @@ func (i *Imager) addUp(holdings bool) *Totals {
 	for _, p := range s.Pairs() {
 		t.Pairs = append(t.Pairs, PairTotal{p.OpenOrders(), p.Market.Ticker(now).Volume, p.Halted})
 	}
-	t.New, t.Verified = waiting(s)
+	t.New, t.Verified = pendingByStatus(s)
 	return t
 }

@@ -15,10 +15,10 @@ type Past struct {
 	Accounts uint32 // that there were: their ids are from 1 to this
 	Pairs    uint16 // and those of the pairs
 
-	seq            uint64
-	trade, deposit uint64             // the newest ids
-	pending        []state.Withdrawal // newest first
-	history        persistence.History
+	seq                uint64
+	tradeID, depositID uint64             // the newest ids
+	pending            []state.Withdrawal // newest first
+	history            persistence.History
 }
 
 // Past returns the history, which the store has. Errors are those of Ask.
@@ -34,7 +34,7 @@ func (q *Past) from(c *Side) (needs uint64) {
 	s := c.state
 	q.seq = s.Seq()
 	q.Accounts, q.Pairs = uint32(len(s.Accounts())), uint16(len(s.Pairs()))
-	_, q.trade, q.deposit = s.LastIDs()
+	_, q.tradeID, q.depositID = s.LastIDs()
 	pending := PendingWithdrawals{Limit: math.MaxInt}
 	pending.from(c)
 	q.pending = pending.List
@@ -44,13 +44,13 @@ func (q *Past) from(c *Side) (needs uint64) {
 // Trades calls fn for the trades of a pair, oldest first, until fn returns false.
 func (q *Past) Trades(ctx context.Context, pair uint16, fn func(*Trade) bool) error {
 	return q.history.Trades(ctx,
-		persistence.TradeQuery{Pair: pair, Before: q.trade + 1, Ascending: true}, fn)
+		persistence.TradeQuery{Pair: pair, Before: q.tradeID + 1, Ascending: true}, fn)
 }
 
 // Deposits calls fn for the deposits of an account, newest first, until fn returns false.
 func (q *Past) Deposits(ctx context.Context, account uint32, fn func(*Deposit) bool) error {
 	return q.history.Deposits(ctx,
-		persistence.DepositQuery{Account: account, Before: q.deposit + 1}, fn)
+		persistence.DepositQuery{Account: account, Before: q.depositID + 1}, fn)
 }
 
 // Withdrawals calls fn for all withdrawals, pending and ended, newest first, until fn returns

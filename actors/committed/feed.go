@@ -80,7 +80,7 @@ const (
 	// WatchStatus: the actor gets *StatusChanges. It belongs to no pair, and brings a Status.
 	WatchStatus
 	// WatchEnds: the actor gets *Ends, and no answer. It belongs to no pair and does not end.
-	WatchEnds
+	WatchRevocations
 )
 
 // hasUpdates reports whether a watcher gets updates.
@@ -145,7 +145,7 @@ type Unwatch struct {
 
 // A feed has the watchers of a pair. The committed actor owns it.
 type feed struct {
-	watchers []watcher
+	watchers []pairWatcher
 	updates  int // watchers that get updates
 	levels   int // of these, with levels
 	bests    int // of these, with the best levels of a batch
@@ -155,13 +155,13 @@ type feed struct {
 	updateID uint64 // of the newest update
 }
 
-type watcher struct {
+type pairWatcher struct {
 	pid  *actor.PID
 	kind WatchKind
 	// WatchChanges, WatchBest, WatchTrades: of a change that it has not looked at yet
-	told  bool
-	best  [2]trading.Level // WatchBest: as it was told
-	trade uint64           // WatchTrades: the newest one that it was told of
+	notified  bool
+	best      [2]trading.Level // WatchBest: as it was told
+	lastTrade uint64           // WatchTrades: the newest one that it was told of
 }
 
 // bestOf returns the best level of each side, without the number of its orders. A side without
@@ -182,24 +182,24 @@ func (c *Side) watch(w *Watch) {
 	case WatchStatus:
 		c.watchStatus(w)
 		return
-	case WatchEnds:
-		c.ends.add(w.Channel)
+	case WatchRevocations:
+		c.revocations.add(w.Channel)
 		return
 	}
 	f, p := c.feeds[w.Pair.Number-1], c.state.Pair(w.Pair.Number)
 	f.remove(w.Channel)
-	by := watcher{pid: w.Channel, kind: w.Kind, trade: p.LastTrade()}
+	by := pairWatcher{pid: w.Channel, kind: w.Kind, lastTrade: p.LastTrade()}
 	if w.Kind == WatchBest {
 		by.best = bestOf(p.Book)
 	}
 	f.watchers = append(f.watchers, by)
 	f.count(w.Kind, 1)
-	c.out.Tell(w.Channel, &Watched{Token: w.Token, View: c.watched(w, p)})
+	c.out.Notify(w.Channel, &Watched{Token: w.Token, View: c.viewFor(w, p)})
 }
 
-// watched returns the view that a Watch asks for, nil if none.
-func (c *Side) watched(w *Watch, p *state.Pair) *View {
-	q := ViewOf{Pair: p.Number, Kind: ViewTicker}
+// viewFor returns the view that a Watch asks for, nil if none.
+func (c *Side) viewFor(w *Watch, p *state.Pair) *View {
+	q := ViewQuestion{Pair: p.Number, Kind: ViewTicker}
 	switch w.View {
 	case WatchTicker:
 	case WatchBook:
@@ -252,13 +252,13 @@ func (c *Side) unwatch(w *Unwatch) {
 	c.feeds[w.Pair-1].remove(w.Channel)
 }
 
-// deserted drops all watchers, and the events that are kept for those of accounts: their encoded
+// dropWatchers drops all watchers, and the events that are kept for those of accounts: their encoded
 // form belongs to the channels that are gone.
-func (c *Side) deserted() {
+func (c *Side) dropWatchers() {
 	for _, f := range c.feeds {
 		f.watchers, f.updates, f.levels, f.bests = nil, 0, 0, 0
 	}
-	c.status.watchers, c.ends.watchers = nil, nil
+	c.status.channels, c.revocations.channels = nil, nil
 	c.own = ownFeeds{most: c.own.most}
 }
 
@@ -279,7 +279,7 @@ func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
 		return
 	}
 	u := BookUpdate{UpdateID: f.updateID, TimeUs: r.TimeUs}
-	if u.tell(p, r, e); f.levels > 0 {
+	if u.fill(p, r, e); f.levels > 0 {
 		u.Levels = changedLevels(p, &u)
 	}
 	if f.forming == nil {
@@ -288,11 +288,11 @@ func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
 	f.forming.List = append(f.forming.List, u)
 }
 
-// tell fills an update in from its record.
-func (u *BookUpdate) tell(p *state.Pair, r *event.Record, e *state.Effects) {
+// fill fills an update in from its record.
+func (u *BookUpdate) fill(p *state.Pair, r *event.Record, e *state.Effects) {
 	switch r.Kind {
 	case event.KindOrder:
-		u.order(p, &r.Order)
+		u.fillOrder(p, &r.Order)
 	case event.KindCancel, event.KindSwept:
 		x := &r.Cancel
 		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price = true, x.ID, x.Order, x.Side, x.Price
@@ -303,13 +303,13 @@ func (u *BookUpdate) tell(p *state.Pair, r *event.Record, e *state.Effects) {
 		u.Gone = gone(r, e.Left)
 		if u.Silent = r.Kind == event.KindExpired ||
 			len(r.Order.Trades) == 0 && !r.Order.Rests(); !u.Silent {
-			u.order(p, &r.Order)
+			u.fillOrder(p, &r.Order)
 		}
 	}
 }
 
-// order tells an order that has met the book. Its rest is what the book displays of it.
-func (u *BookUpdate) order(p *state.Pair, o *event.Order) {
+// fillOrder tells an order that has met the book. Its rest is what the book displays of it.
+func (u *BookUpdate) fillOrder(p *state.Pair, o *event.Order) {
 	u.ID, u.Side, u.Price = o.ID, o.Side, o.Price
 	if o.Rests() {
 		u.Remaining = o.Remaining - p.Book.Iceberg(o.ID).Hidden
@@ -379,8 +379,8 @@ func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	return slices.Compact(list)
 }
 
-// tellWatchers ends a batch: it tells the watchers of the batch's pairs.
-func (c *Side) tellWatchers() {
+// notifyWatchers ends a batch: it tells the watchers of the batch's pairs.
+func (c *Side) notifyWatchers() {
 	for i, f := range c.touched {
 		updates, p := f.forming, c.state.Pair(f.pair)
 		f.forming, f.touched, c.touched[i] = nil, false, nil
@@ -391,10 +391,10 @@ func (c *Side) tellWatchers() {
 		for j := range f.watchers {
 			switch w := &f.watchers[j]; {
 			case w.kind.hasUpdates():
-				c.out.Tell(w.pid, updates)
-			case !w.told && w.isDue(p):
-				w.told = true
-				c.out.Tell(w.pid, Changed{})
+				c.out.Notify(w.pid, updates)
+			case !w.notified && w.isDue(p):
+				w.notified = true
+				c.out.Notify(w.pid, Changed{})
 			}
 		}
 	}
@@ -402,12 +402,12 @@ func (c *Side) tellWatchers() {
 }
 
 // isDue reports whether what a watcher watches differs from what it was told.
-func (w *watcher) isDue(p *state.Pair) bool {
+func (w *pairWatcher) isDue(p *state.Pair) bool {
 	switch w.kind {
 	case WatchBest:
 		return w.best != bestOf(p.Book)
 	case WatchTrades:
-		return w.trade != p.LastTrade()
+		return w.lastTrade != p.LastTrade()
 	}
 	return true
 }

@@ -25,7 +25,7 @@ import (
 type Imager struct {
 	batches state.Fold // without a state while late is there
 	late    *late      // nil: it has its state
-	out     Outside    // set by Connect
+	out     Output     // set by Connect
 	pid     *actor.PID
 	folded  atomic.Uint64
 	ordered atomic.Int32 // images and sums that are not made yet

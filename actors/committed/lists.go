@@ -56,8 +56,8 @@ var (
 	actionLists  pool[List[Action]]
 )
 
-// written waits until the history is ready up to the sequence that it returns.
-func (v *visit) written() (seq uint64, err error) {
+// awaitHistory waits until the history is ready up to the sequence that it returns.
+func (v *visit) awaitHistory() (seq uint64, err error) {
 	q := barriers.get()
 	if err := v.ask(q); err != nil {
 		return 0, err
@@ -82,7 +82,7 @@ func (d *Door) Deposits(by Client, q DepositQuery) (*List[Deposit], error) {
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	list := newList(&depositLists)
@@ -101,7 +101,7 @@ func (d *Door) Actions(before uint64, limit int) (*List[Action], error) {
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	list := newList(&actionLists)

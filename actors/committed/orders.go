@@ -41,11 +41,11 @@ func (f WaitFilter) passes(p *state.Pair, id uint64) bool {
 func (q *OrderQuery) passes(o *Order) bool {
 	return (q.Side == 0 || o.Side == q.Side) && (q.Pair == 0 || o.Pair == q.Pair) &&
 		(q.Status == 0 || o.Status == q.Status) && (q.Before == 0 || o.ID < q.Before) &&
-		(q.Waiting == 0 || waits(o) == (q.Waiting == OnlyWaiting))
+		(q.Waiting == 0 || isStop(o) == (q.Waiting == OnlyWaiting))
 }
 
-// waits reports whether an order waits for its trigger outside the book.
-func waits(o *Order) bool {
+// isStop reports whether an order waits for its trigger outside the book.
+func isStop(o *Order) bool {
 	if o.Status != trading.StatusActive || o.Instructed == "" {
 		return false
 	}
@@ -132,11 +132,11 @@ func (l *orderPage) fill() error {
 		return err
 	}
 	switch q := question.(type) {
-	case *Written:
+	case *Barrier:
 		defer q.free()
 		return l.merge(nil, q.Seq)
 	case *openIDs:
-		if some, err := l.turn(q); err != nil || !some {
+		if some, err := l.seek(q); err != nil || !some {
 			return err
 		}
 		open := l.rest()
@@ -160,9 +160,9 @@ func (l *orderPage) open(q *OpenOrders) error {
 	return l.merge(q.Orders, q.Seq)
 }
 
-// turn leafs through the orders before the page, by their ids alone. Then the query ends where the
+// seek leafs through the orders before the page, by their ids alone. Then the query ends where the
 // page begins, and no row is left to skip. It returns false if the account has not so many orders.
-func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
+func (l *orderPage) seek(ids *openIDs) (some bool, err error) {
 	defer ids.free()
 	open, last := ids.ids, uint64(0)
 	leaf := func(id uint64) bool {

@@ -18,7 +18,7 @@ func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
 			return ok && o.offset == offset && o.Limit == 10 && o.Side == side
 		}
 	}
-	written := func(q Question) bool { _, ok := q.(*Written); return ok }
+	written := func(q Question) bool { _, ok := q.(*Barrier); return ok }
 	for what, c := range map[string]struct {
 		query OrderQuery
 		asks  func(Question) bool

@@ -110,7 +110,7 @@ func (q *OwnWatch) from(c *Side) (needs uint64) {
 	if m.Events, resumed = c.own.watch(a, q); !resumed {
 		m.Snapshot = c.ownSnapshot(a)
 	}
-	c.out.Tell(q.Channel, m)
+	c.out.Notify(q.Channel, m)
 	return 0
 }
 
@@ -279,7 +279,7 @@ func (c *Side) ownOrder(account uint32, id uint64) {
 	if f == nil {
 		return
 	}
-	if _, known := c.own.place[id]; known {
+	if _, known := c.own.orderIndex[id]; known {
 		return
 	}
 	if o, p, open := c.state.OpenOrder(f.account, id); open {
@@ -297,7 +297,7 @@ func (c *Side) ownTrade(r *event.Record, o *event.Order, t *event.Trade) {
 	c.ownOrder(t.MakerAccount, t.Maker)
 	if f := c.own.forming(t.MakerAccount); f != nil && t.MakerAccount != o.Account {
 		f.event.Trades = append(f.event.Trades, OwnTrade{Trade: row, Order: t.Maker, Maker: true,
-			ClientID: f.event.Orders[c.own.place[t.Maker]].ClientID})
+			ClientID: f.event.Orders[c.own.orderIndex[t.Maker]].ClientID})
 		if f.event.Order == 0 {
 			f.event.Order = t.Maker
 		}

@@ -28,14 +28,14 @@ type ownFeeds struct {
 	most  int                 // bound of bytes
 
 	// of the record that is being folded:
-	touched []*ownFeed
-	place   map[uint64]int // by order, its place in the event of its account
+	touched    []*ownFeed
+	orderIndex map[uint64]int // by order, its place in the event of its account
 	// of the batch:
-	told []ownTold
+	outgoing []ownDelivery
 }
 
-// ownTold are events for one channel.
-type ownTold struct {
+// ownDelivery are events for one channel.
+type ownDelivery struct {
 	channel *actor.PID
 	events  *OwnEvents
 }
@@ -133,10 +133,10 @@ func (s *ownFeeds) forming(account uint32) *ownFeed {
 
 // put adds an order to the event of its account.
 func (s *ownFeeds) put(f *ownFeed, o Order) {
-	if s.place == nil {
-		s.place = map[uint64]int{}
+	if s.orderIndex == nil {
+		s.orderIndex = map[uint64]int{}
 	}
-	s.place[o.ID] = len(f.event.Orders)
+	s.orderIndex[o.ID] = len(f.event.Orders)
 	f.event.Orders = append(f.event.Orders, o)
 	if f.event.Cause == CauseExpired && f.event.Order == 0 {
 		f.event.Order = o.ID
@@ -152,18 +152,18 @@ func (s *ownFeeds) endRecord() {
 		if f.channel == nil {
 			continue
 		}
-		at := slices.IndexFunc(s.told, func(t ownTold) bool { return t.channel == f.channel })
+		at := slices.IndexFunc(s.outgoing, func(t ownDelivery) bool { return t.channel == f.channel })
 		if at < 0 {
-			at = len(s.told)
-			s.told = append(s.told, ownTold{f.channel, new(OwnEvents)})
+			at = len(s.outgoing)
+			s.outgoing = append(s.outgoing, ownDelivery{f.channel, new(OwnEvents)})
 		}
-		s.told[at].events.List = append(s.told[at].events.List, x)
+		s.outgoing[at].events.List = append(s.outgoing[at].events.List, x)
 	}
 	s.touched = s.touched[:0]
-	if len(s.place) > ownPlaces {
-		s.place = nil
+	if len(s.orderIndex) > ownPlaces {
+		s.orderIndex = nil
 	}
-	clear(s.place)
+	clear(s.orderIndex)
 }
 
 // ownPlaces bounds the memory that is kept from one record to the next.
@@ -206,11 +206,11 @@ func (s *ownFeeds) empty(f *ownFeed) {
 	s.used.MoveToBack(f.at)
 }
 
-// tellOwn ends a batch: it tells the channels of the batch's events.
-func (c *Side) tellOwn() {
-	for i, t := range c.own.told {
-		c.out.Tell(t.channel, t.events)
-		c.own.told[i] = ownTold{}
+// notifyOwn ends a batch: it tells the channels of the batch's events.
+func (c *Side) notifyOwn() {
+	for i, t := range c.own.outgoing {
+		c.out.Notify(t.channel, t.events)
+		c.own.outgoing[i] = ownDelivery{}
 	}
-	c.own.told = c.own.told[:0]
+	c.own.outgoing = c.own.outgoing[:0]
 }

@@ -99,7 +99,7 @@ func (p *Projector) write(w *projection) bool {
 		return false
 	}
 	to, image := w.to, w.image
-	p.report(&flushed{to: to, rows: w.rows, writes: w.writes})
+	p.report(&projectionDone{to: to, rows: w.rows, writes: w.writes})
 	if w.last {
 		p.last = to
 		close(p.hurry)
@@ -108,7 +108,7 @@ func (p *Projector) write(w *projection) bool {
 		return false
 	}
 	if image != nil {
-		p.upload.Go(func() { p.report(&imaged{to, p.save(to, image)}) })
+		p.upload.Go(func() { p.report(&uploadDone{to, p.save(to, image)}) })
 	}
 	return true
 }
@@ -187,7 +187,7 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
 	defer cancel()
 	start := time.Now()
-	pace := &pace{hurry: p.hurry, stop: p.o.Stop, worked: start,
+	pace := &pace{hurry: p.hurry, stop: p.o.Stop, pieceStart: start,
 		until: start.Add(snapshotTimeout / 2)}
 	ctx = persistence.WithPace(ctx, func() error {
 		pace.rest()
@@ -257,10 +257,10 @@ func (p *Projector) trim(ctx context.Context, upTo uint64) {
 // A pace holds up an upload between two pieces, so that the store works for others most of the
 // time. One goroutine owns it.
 type pace struct {
-	hurry  <-chan struct{} // closed: it holds up nothing any more
-	stop   <-chan struct{} // the same
-	worked time.Time       // since when the store has worked on the piece
-	until  time.Time       // from then on it holds up nothing: the upload must come to its end
+	hurry      <-chan struct{} // closed: it holds up nothing any more
+	stop       <-chan struct{} // the same
+	pieceStart time.Time       // since when the store has worked on the piece
+	until      time.Time       // from then on it holds up nothing: the upload must come to its end
 }
 
 // The rest behind a piece is restFor times as long as the piece took, restMost at most.
@@ -272,7 +272,7 @@ const (
 // rest waits behind a piece.
 func (p *pace) rest() {
 	now := time.Now()
-	wait := min(restFor*now.Sub(p.worked), restMost)
+	wait := min(restFor*now.Sub(p.pieceStart), restMost)
 	if wait > 0 && now.Before(p.until) {
 		t := time.NewTimer(wait)
 		defer t.Stop()
@@ -282,5 +282,5 @@ func (p *pace) rest() {
 		case <-p.stop:
 		}
 	}
-	p.worked = time.Now()
+	p.pieceStart = time.Now()
 }

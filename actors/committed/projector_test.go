@@ -16,7 +16,7 @@ import (
 func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hurry, begin := make(chan struct{}), time.Now()
-		p := &pace{hurry: hurry, worked: begin, until: begin.Add(time.Minute)}
+		p := &pace{hurry: hurry, pieceStart: begin, until: begin.Add(time.Minute)}
 		rest := func(work, want time.Duration) {
 			t.Helper()
 			time.Sleep(work)
@@ -33,7 +33,7 @@ func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
 		time.AfterFunc(time.Second+time.Millisecond, func() { close(hurry) })
 		rest(time.Second, time.Millisecond) // the end of the exchange waits
 		rest(time.Second, 0)
-		p.hurry, p.worked = nil, time.Now()
+		p.hurry, p.pieceStart = nil, time.Now()
 		rest(time.Minute, 0) // it must come to its end
 	})
 }

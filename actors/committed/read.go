@@ -20,8 +20,8 @@ type Question interface {
 	from(c *Side) (needs uint64)
 }
 
-// An owned question is about one account. A signed read sets it to the account of its key.
-type owned interface{ of(account uint32) }
+// An accountScoped question is about one account. A signed read sets it to the account of its key.
+type accountScoped interface{ of(account uint32) }
 
 // A Read is a question on its way to the committed state and back. A read from the pool has nothing
 // in it but its reply channel and its timer.
@@ -166,7 +166,7 @@ func (r *Read) drop() {
 // mailbox has more reads than there are slots. A read that an actor keeps gives its slots back at
 // once, because all that it costs is its pointer.
 func (r *Read) leave() bool {
-	slots := r.door.readers(r.followUp)
+	slots := r.door.readCount(r.followUp)
 	slots.Add(1) // the handler gives its own back
 	if r.stage.CompareAndSwap(readSent, readLeft) {
 		return true

@@ -27,33 +27,33 @@ type RecoverOptions struct {
 	OwnBytes  int                   // of accounts' events, kept for clients that come back
 	StepRows  int                   // tests cut projections earlier; 0: as usual
 	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
-	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
+	// Preview is what the start saw of the store before it took the store over; nil: nothing. Recover
 	// takes it.
-	Seen *Seen
-	// Lent is the history, if another process keeps it; nil: the store does. Then no images are
+	Preview *Preview
+	// RemoteHistory is the history, if another process keeps it; nil: the store does. Then no images are
 	// made, and what only that process needs is not checked.
-	Lent persistence.LentHistory
+	RemoteHistory persistence.LentHistory
 }
 
 // Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
 // do not fit end it, with an error that says where.
 func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
-	seen := o.Seen
-	if o.Seen = nil; seen == nil {
+	seen := o.Preview
+	if o.Preview = nil; seen == nil {
 		return recoverSide(ctx, o, nil)
 	}
 	c, err := recoverSide(ctx, o, seen)
-	if errors.Is(err, errUnseen) {
+	if errors.Is(err, errStoreChanged) {
 		return recoverSide(ctx, o, nil)
 	}
 	return c, err
 }
 
-func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, error) {
+func recoverSide(ctx context.Context, o *RecoverOptions, seen *Preview) (*Side, error) {
 	var s *state.State
 	var imager *Imager
 	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) (err error) {
-		if seen.endsWith(image, seq) {
+		if seen.isOnly(image, seq) {
 			s, imager, seen = seen.state, lateImager(image, seq), nil
 			return nil
 		}
@@ -64,7 +64,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 		case seen.of(image):
 			imager = newImager(seen.state)
 			return nil
-		case o.Lent != nil:
+		case o.RemoteHistory != nil:
 		case image == nil:
 			imager = newImager(state.New())
 		default:
@@ -102,7 +102,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 			persistence.ErrCorrupt, s.Seq(), o.Last)
 	}
 	if imager != nil && imager.folded.Load() != s.Seq() {
-		return nil, errUnseen
+		return nil, errStoreChanged
 	}
 	checked := make(chan error, 1)
 	go func() { checked <- s.Check() }() // it only looks, and so does load
@@ -121,8 +121,8 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Seen) (*Side, err
 
 // load takes from the store what it keeps beside the state. It does not change the state.
 func (c *Side) load(ctx context.Context, store persistence.Store) error {
-	if c.lent != nil {
-		lent := c.lent.At(c.horizon())
+	if c.remoteHistory != nil {
+		lent := c.remoteHistory.At(c.horizon())
 		if err := c.loadTrades(ctx, lent); err != nil {
 			return err
 		}
@@ -159,15 +159,15 @@ func (c *Side) LoadNonces(ctx context.Context, store persistence.Projections) er
 func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 	c := &Side{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{},
 		state: s, began: s.Seq(), snapshot: o.Snapshot, meter: o.Meter, watermark: watermark,
-		stepped: watermark, rows: new(persistence.Writes), spare: new(persistence.Writes),
+		stepEnd: watermark, rows: new(persistence.Writes), spare: new(persistence.Writes),
 		stepRows: cmp.Or(o.StepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
-		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
+		trades: map[uint16]*recentTrades{}, candlePairs: map[uint16]struct{}{},
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
-		imagedAt: time.Now(), lent: o.Lent, scans: newTurns()}
+		imagedAt: time.Now(), remoteHistory: o.RemoteHistory, scans: newTurns()}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.own.most = o.OwnBytes
-	c.histories.pass(s)
+	c.histories.note(s)
 	for _, p := range s.Pairs() {
 		b := new(viewCache)
 		b.version.Store(p.Market.UpdateID)
@@ -186,35 +186,35 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 }
 
 // refold folds a batch of the journal again, for the imager too, unless that has seen it.
-func (c *Side) refold(prev, next uint64, data []byte, seen *Seen) error {
+func (c *Side) refold(prev, next uint64, data []byte, seen *Preview) error {
 	before := c.state.Seq()
 	twin := make(chan error, 1)
 	if c.imager == nil {
 		twin <- nil
 	} else if next <= c.imager.folded.Load() {
-		twin <- seen.again(next, data)
+		twin <- seen.compare(next, data)
 	} else {
 		go func() { twin <- c.imager.follow(prev, next, data) }()
 	}
 	err := c.foldBatch(prev, next, data)
 	if other := <-twin; err == nil && other != nil {
 		if err = other; seen != nil {
-			err = errUnseen
+			err = errStoreChanged
 		}
 	}
 	if err != nil {
 		return persistence.Unreadable(err)
 	}
 	c.refolded += next - before
-	c.histories.pass(c.state)
+	c.histories.note(c.state)
 	return nil
 }
 
-// A passed list has the ids of the histories that a fold has passed.
-type passed []persistence.HistoryID
+// A historyIDs list has the ids of the histories that a fold has passed.
+type historyIDs []persistence.HistoryID
 
-// pass notes the history of a state. The empty state has none; that of a restored state is zero.
-func (p *passed) pass(s *state.State) {
+// note notes the history of a state. The empty state has none; that of a restored state is zero.
+func (p *historyIDs) note(s *state.State) {
 	id := s.History()
 	if n := len(*p); s.Seq() > 0 && (n == 0 || (*p)[n-1] != id) {
 		*p = append(*p, id)
@@ -292,11 +292,11 @@ func (c *Side) loadTrades(ctx context.Context, history persistence.History) erro
 	return nil
 }
 
-// A Seen is the fold of a store that this process did not own yet. A recovery that finds the same
+// A Preview is the fold of a store that this process did not own yet. A recovery that finds the same
 // image goes on with the fold if no batch was behind the image, as after an orderly stop. If there
 // were batches, and they are the same, the imager takes the fold over: the recovery needs its own,
 // whose records it notes. So it never decodes the image a second time for its imager.
-type Seen struct {
+type Preview struct {
 	state *state.State
 	began uint64 // sequence of the image
 	seed  maphash.Seed
@@ -304,15 +304,15 @@ type Seen struct {
 	sum   maphash.Hash // of the batches behind it; of those that are read again
 	want  uint64       // sum up to the end of the state
 
-	histories passed
+	histories historyIDs
 }
 
 // Histories returns the ids of the histories that the fold has passed, as those of a Side.
-func (n *Seen) Histories() []persistence.HistoryID { return n.histories }
+func (n *Preview) Histories() []persistence.HistoryID { return n.histories }
 
-// Look folds a store that another process may own. Its caller reports damage, and logs nothing.
-func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
-	n := &Seen{seed: maphash.MakeSeed()}
+// NewPreview folds a store that another process may own. Its caller reports damage, and logs nothing.
+func NewPreview(ctx context.Context, store persistence.Store) (*Preview, error) {
+	n := &Preview{seed: maphash.MakeSeed()}
 	n.sum.SetSeed(n.seed)
 	n.image = maphash.Bytes(n.seed, nil)
 	_, err := newestImage(ctx, store, slog.New(slog.DiscardHandler),
@@ -327,13 +327,13 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 		return nil, err
 	}
 	f := state.Fold{State: n.state}
-	n.histories.pass(n.state)
+	n.histories.note(n.state)
 	err = store.Read(ctx, n.state.Seq(), func(prev, next uint64, data []byte) error {
 		n.sum.Write(data)
 		if err := f.Batch(prev, next, data); err != nil {
 			return persistence.Unreadable(err)
 		}
-		n.histories.pass(n.state)
+		n.histories.note(n.state)
 		return nil
 	})
 	n.want = n.sum.Sum64()
@@ -342,24 +342,24 @@ func Look(ctx context.Context, store persistence.Store) (*Seen, error) {
 }
 
 // State is the fold. Read only.
-func (n *Seen) State() *state.State { return n.state }
+func (n *Preview) State() *state.State { return n.state }
 
 // of reports whether an image is the one that was seen; nil: there is none.
-func (n *Seen) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
+func (n *Preview) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
 
-// endsWith reports whether the fold is that of an image alone.
-func (n *Seen) endsWith(image []byte, seq uint64) bool {
+// isOnly reports whether the fold is that of an image alone.
+func (n *Preview) isOnly(image []byte, seq uint64) bool {
 	return image != nil && n.of(image) && n.began == seq && n.state.Seq() == seq
 }
 
-// errUnseen: the store has other records than were seen.
-var errUnseen = errors.New("the store has other records than before it was taken over")
+// errStoreChanged: the store has other records than were seen.
+var errStoreChanged = errors.New("the store has other records than before it was taken over")
 
-// again compares a batch that is read again.
-func (n *Seen) again(next uint64, data []byte) error {
+// compare compares a batch that is read again.
+func (n *Preview) compare(next uint64, data []byte) error {
 	n.sum.Write(data)
 	if next == n.state.Seq() && n.sum.Sum64() != n.want {
-		return errUnseen
+		return errStoreChanged
 	}
 	return nil
 }

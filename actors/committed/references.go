@@ -53,56 +53,56 @@ type Index struct {
 	meter    *metrics.Engine
 
 	mu     sync.Mutex
-	line   mailbox.FIFO[lookupInLine] // guarded by mu
-	asking int                        // guarded by mu
+	queue  mailbox.FIFO[queuedLookup] // guarded by mu
+	active int                        // guarded by mu
 }
 
 // NewIndex makes an index that waits patience for each lookup, its time in line included.
 func NewIndex(store persistence.History, patience time.Duration, log *slog.Logger,
 	meter *metrics.Engine) *Index {
-	return &Index{store: watched{store, meter}, patience: patience, log: log, meter: meter}
+	return &Index{store: countingHistory{store, meter}, patience: patience, log: log, meter: meter}
 }
 
-// referenceLooks is how many goroutines of an index are at the store at once.
-const referenceLooks = 8
+// referenceLookups is how many goroutines of an index are at the store at once.
+const referenceLookups = 8
 
-type lookupInLine struct {
+type queuedLookup struct {
 	*Lookup
 	deadline time.Time
 	over     func()
 }
 
-// Ask begins a look into the store, and calls over behind it. It does not wait.
-func (x *Index) Ask(l *Lookup, over func()) {
-	next := lookupInLine{l, time.Now().Add(x.patience), over}
+// Start begins a look into the store, and calls over behind it. It does not wait.
+func (x *Index) Start(l *Lookup, over func()) {
+	next := queuedLookup{l, time.Now().Add(x.patience), over}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.asking == referenceLooks {
-		x.line.Push(next)
+	if x.active == referenceLookups {
+		x.queue.Push(next)
 		return
 	}
-	x.asking++
+	x.active++
 	go x.run(next)
 }
 
 // run looks, and then takes the next lookup of the line until the line is empty.
-func (x *Index) run(next lookupInLine) {
+func (x *Index) run(next queuedLookup) {
 	for more := true; more; {
-		x.look(next.Lookup, next.deadline)
+		x.query(next.Lookup, next.deadline)
 		next.over()
 		x.mu.Lock()
-		if more = x.line.Len() > 0; more {
-			next = x.line.Pop()
+		if more = x.queue.Len() > 0; more {
+			next = x.queue.Pop()
 		} else {
-			x.asking--
+			x.active--
 		}
 		x.mu.Unlock()
 	}
 }
 
-// look asks the store once. Only ErrNotFound says that there is no such deposit; any other error
+// query asks the store once. Only ErrNotFound says that there is no such deposit; any other error
 // leaves it open.
-func (x *Index) look(l *Lookup, deadline time.Time) {
+func (x *Index) query(l *Lookup, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	err := ctx.Err()

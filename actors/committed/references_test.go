@@ -15,18 +15,18 @@ import (
 
 // Looks are bounded, in number and in time, and all come back.
 func TestLooksForReferencesAreBounded(t *testing.T) {
-	const n = 10 * referenceLooks
+	const n = 10 * referenceLookups
 	back := make(chan *Lookup, n)
 	ask := func(x *Index) {
 		l := new(Lookup)
-		x.Ask(l, func() { back <- l })
+		x.Start(l, func() { back <- l })
 	}
 	store := &lookedFor{gone: make(chan struct{})}
 	x := NewIndex(store, time.Hour, slog.New(slog.DiscardHandler), metrics.NewEngine())
 	for range n {
 		ask(x)
 	}
-	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLooks; {
+	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLookups; {
 		if time.Now().After(end) {
 			t.Fatal("not as many as may be are at the store")
 		}
@@ -38,7 +38,7 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if most := store.most.Load(); most > referenceLooks {
+	if most := store.most.Load(); most > referenceLookups {
 		t.Errorf("%d were at the store at once", most)
 	}
 
@@ -56,8 +56,8 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.asking < 0 || x.line.Len() != 0 {
-		t.Errorf("%d still ask, and %d stand in line", x.asking, x.line.Len())
+	if x.active < 0 || x.queue.Len() != 0 {
+		t.Errorf("%d still ask, and %d stand in line", x.active, x.queue.Len())
 	}
 }
 

@@ -31,7 +31,7 @@ func special(t *testing.T) *teller {
 			Reference: fmt.Sprint(i)}})
 	}
 	return &teller{t, &Side{state: folded(t, records...), feeds: []*feed{{updates: 1, levels: 1,
-		watchers: make([]watcher, 1)}}}}
+		watchers: make([]pairWatcher, 1)}}}}
 }
 
 // order returns a whole order of ann's (1) or ben's (2), which rests.
@@ -200,7 +200,7 @@ func TestListsHaveWaitingOrdersWithWhatTheySay(t *testing.T) {
 	says := (&trading.Instructed{Instructions: trading.Instructions{PostOnly: true}}).Pack()
 	for id, want := range map[uint64]trading.Packed{1: "", 2: says, 3: stop.Pack()} {
 		q := OneOrder{Account: 1, ID: id}
-		if q.from(w.c); !q.Found || q.Order.Instructed != want || waits(&q.Order) != (id == 3) {
+		if q.from(w.c); !q.Found || q.Order.Instructed != want || isStop(&q.Order) != (id == 3) {
 			t.Errorf("order %d is %+v, want it to say %x", id, q.Order, string(want))
 		}
 	}

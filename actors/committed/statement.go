@@ -51,13 +51,13 @@ func (q *Statement) from(c *Side) (needs uint64) {
 	if a := s.AccountByName(q.name); a != nil {
 		q.Account = a.ID
 		q.Holdings = append(q.Holdings, a.Wallet.Holdings()...)
-		q.TradeCount = s.TradeCount(q.traders())
+		q.TradeCount = s.TradeCount(q.tradesAccount())
 	}
 	return q.newest.from(c)
 }
 
-// traders returns the account whose trades count; 0: the fee account has fees of all trades.
-func (q *Statement) traders() uint32 {
+// tradesAccount returns the account whose trades count; 0: the fee account has fees of all trades.
+func (q *Statement) tradesAccount() uint32 {
 	if q.name == directory.FeeAccount {
 		return 0
 	}
@@ -67,7 +67,7 @@ func (q *Statement) traders() uint32 {
 // Trades calls fn for the account's trades, newest first, until fn returns false. For the fee
 // account it does so for all trades.
 func (q *Statement) Trades(ctx context.Context, fn func(*Trade) bool) error {
-	return q.history.Trades(ctx, persistence.TradeQuery{Account: q.traders()},
+	return q.history.Trades(ctx, persistence.TradeQuery{Account: q.tradesAccount()},
 		func(t *Trade) bool { return t.ID > q.newest.Trades[t.Pair-1] || fn(t) })
 }
 

@@ -30,15 +30,15 @@ type StatusChanges struct{ List []StatusChange }
 
 // A statusFeed has the watchers of the status. The committed actor owns it.
 type statusFeed struct {
-	watchers []*actor.PID
+	channels []*actor.PID
 	forming  []StatusChange // of the batch that is being folded
 }
 
 // watchStatus answers a channel with the status, and tells it of all changes from now on.
 func (c *Side) watchStatus(w *Watch) {
 	c.status.remove(w.Channel)
-	c.status.watchers = append(c.status.watchers, w.Channel)
-	c.out.Tell(w.Channel, &Watched{Token: w.Token, Status: c.statusNow()})
+	c.status.channels = append(c.status.channels, w.Channel)
+	c.out.Notify(w.Channel, &Watched{Token: w.Token, Status: c.statusNow()})
 }
 
 func (c *Side) statusNow() *Status {
@@ -61,12 +61,12 @@ func (q *StatusNow) from(c *Side) (needs uint64) {
 }
 
 func (f *statusFeed) remove(channel *actor.PID) {
-	f.watchers = slices.DeleteFunc(f.watchers, func(pid *actor.PID) bool { return pid == channel })
+	f.channels = slices.DeleteFunc(f.channels, func(pid *actor.PID) bool { return pid == channel })
 }
 
 // noteStatus keeps the change that a record made, if it made one.
 func (c *Side) noteStatus(r *event.Record) {
-	if len(c.status.watchers) == 0 {
+	if len(c.status.channels) == 0 {
 		return
 	}
 	x := StatusChange{TimeUs: r.TimeUs}
@@ -81,14 +81,14 @@ func (c *Side) noteStatus(r *event.Record) {
 	c.status.forming = append(c.status.forming, x)
 }
 
-// tellStatus ends a batch: it tells the watchers of the batch's changes.
-func (c *Side) tellStatus() {
+// notifyStatus ends a batch: it tells the watchers of the batch's changes.
+func (c *Side) notifyStatus() {
 	if len(c.status.forming) == 0 {
 		return
 	}
 	m := &StatusChanges{c.status.forming}
 	c.status.forming = nil
-	for _, channel := range c.status.watchers {
-		c.out.Tell(channel, m)
+	for _, channel := range c.status.channels {
+		c.out.Notify(channel, m)
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"exchange/persistence"
 )
 
-// Imaging reports whether a snapshot is on its way: for tests of package actors, on its turn.
-func Imaging(c *Side) bool { return c.imaging }
+// Snapshotting reports whether a snapshot is on its way: for tests of package actors, on its turn.
+func Snapshotting(c *Side) bool { return c.snapshotting }
 
 // Waiting returns the number of reads that wait for the history: for tests of package actors, on
 // its turn.
 func Waiting(c *Side) int { return len(c.waiting) }
 
-// Looks returns the number of looks that wait for their records: for tests of package actors, on
+// Callbacks returns the number of looks that wait for their records: for tests of package actors, on
 // its turn.
-func Looks(c *Side) int { return len(c.looks) }
+func Callbacks(c *Side) int { return len(c.callbacks) }
 
 // References returns the references of deposits in memory, sorted: for tests of package actors, on
 // its turn.
@@ -54,11 +54,11 @@ func PendingRows(a *state.Account) map[uint64]Withdrawal {
 func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
 
 // SetPatience says for how long reads wait: for tests of package actors.
-func SetPatience(d *Door, patience time.Duration) { d.wait.Store(int64(patience)) }
+func SetPatience(d *Door, patience time.Duration) { d.patienceNs.Store(int64(patience)) }
 
-// Reading returns the number of reads in flight that complete no command: for tests of package
+// NormalReads returns the number of reads in flight that complete no command: for tests of package
 // actors.
-func Reading(d *Door) int64 { return d.reading.Load() }
+func NormalReads(d *Door) int64 { return d.normalReads.Load() }
 
 // EmptyPools forgets pooled reads: for tests of package actors, whose simulation lives in bubbles.
 func EmptyPools() { reads = sync.Pool{New: reads.New} }
@@ -143,13 +143,13 @@ func OccupyLongQueries(d *Door) (free func()) {
 
 // LongQueries returns the number of long queries of the history: for tests of package gateway, of
 // which queries wait.
-func LongQueries(d *Door) int { return d.side.scans.waiting() }
+func LongQueries(d *Door) int { return d.side.scans.queryCount() }
 
-func (t *turns) waiting() (n int) {
+func (t *turns) queryCount() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, own := range t.owners {
-		n += own.queries
+	for _, own := range t.byClient {
+		n += own.count
 	}
 	return n
 }

@@ -71,7 +71,7 @@ func (d *Door) OwnTrades(by Client, takerSide, own trading.Side, q TradeQuery) (
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	stored, account := q.stored(), by.Key.Account.ID

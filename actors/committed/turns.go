@@ -13,66 +13,66 @@ import (
 type turns struct {
 	slots chan struct{} // an element for each query that works
 
-	mu     sync.Mutex
-	owners map[scanClient]*ownTurn // accounts and addresses with long queries
+	mu       sync.Mutex
+	byClient map[scanClient]*clientTurn // accounts and addresses with long queries
 }
 
-type ownTurn struct {
-	slot    chan struct{} // capacity 1
-	queries int           // that have the slot or wait for it
+type clientTurn struct {
+	slot  chan struct{} // capacity 1
+	count int           // that have the slot or wait for it
 }
 
 func newTurns() *turns {
 	return &turns{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		owners: map[scanClient]*ownTurn{}}
+		byClient: map[scanClient]*clientTurn{}}
 }
 
-func (t *turns) join(c scanClient) *ownTurn {
+func (t *turns) join(c scanClient) *clientTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.owners[c]
+	own := t.byClient[c]
 	if own == nil {
-		own = &ownTurn{slot: make(chan struct{}, 1)}
-		t.owners[c] = own
+		own = &clientTurn{slot: make(chan struct{}, 1)}
+		t.byClient[c] = own
 	}
-	own.queries++
+	own.count++
 	return own
 }
 
 func (t *turns) leave(c scanClient) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.owners[c]
-	if own.queries--; own.queries == 0 {
-		delete(t.owners, c)
+	own := t.byClient[c]
+	if own.count--; own.count == 0 {
+		delete(t.byClient, c)
 	}
 }
 
 // A scan is one visit, whose queries may become long ones.
 type scan struct {
-	turns   *turns
-	client  scanClient
-	own     *ownTurn // nil: the scan was never long
-	alone   bool     // it has the slot of its owner
-	working bool     // it has one of all slots
+	turns     *turns
+	client    scanClient
+	own       *clientTurn // nil: the scan was never long
+	holdsSlot bool        // it has the slot of its owner
+	hasTurn   bool        // it has one of all slots
 }
 
-// goOn waits for the scan's next turn.
-func (s *scan) goOn(ctx context.Context) error {
-	if !s.alone {
+// takeTurn waits for the scan's next turn.
+func (s *scan) takeTurn(ctx context.Context) error {
+	if !s.holdsSlot {
 		if s.own == nil {
 			s.own = s.turns.join(s.client)
 		}
 		if err := enter(ctx, s.own.slot); err != nil {
 			return err
 		}
-		s.alone = true
+		s.holdsSlot = true
 	}
-	s.rest() // the scans that wait go first
+	s.releaseTurn() // the scans that wait go first
 	if err := enter(ctx, s.turns.slots); err != nil {
 		return err
 	}
-	s.working = true
+	s.hasTurn = true
 	return nil
 }
 
@@ -85,46 +85,46 @@ func enter(ctx context.Context, slots chan<- struct{}) error {
 	}
 }
 
-// rest gives the scan's turn back, if it has one.
-func (s *scan) rest() {
-	if s.working {
-		s.working = false
+// releaseTurn gives the scan's turn back, if it has one.
+func (s *scan) releaseTurn() {
+	if s.hasTurn {
+		s.hasTurn = false
 		<-s.turns.slots
 	}
 }
 
 // end gives back the slots of the scan.
 func (s *scan) end() {
-	s.rest()
+	s.releaseTurn()
 	if s.own == nil {
 		return
 	}
-	if s.alone {
+	if s.holdsSlot {
 		<-s.own.slot
 	}
 	s.turns.leave(s.client)
 }
 
-// A GuestScan is a query for the client of an observer, which takes turns with the long queries of
+// An ObserverScan is a query for the client of an observer, which takes turns with the long queries of
 // this process. The observer, which has its own turns, knows whose query it is.
-type GuestScan struct {
+type ObserverScan struct {
 	scan
 	ctx context.Context
 }
 
-// GuestScan begins a query, which ctx ends. End follows.
-func (c *Side) GuestScan(ctx context.Context) *GuestScan {
-	return &GuestScan{scan{turns: c.scans, alone: true}, ctx}
+// ObserverScan begins a query, which ctx ends. End follows.
+func (c *Side) ObserverScan(ctx context.Context) *ObserverScan {
+	return &ObserverScan{scan{turns: c.scans, holdsSlot: true}, ctx}
 }
 
-// GoOn waits for the query's next turn. It is for persistence.WithPace.
-func (g *GuestScan) GoOn() error { return g.goOn(g.ctx) }
+// TakeTurn waits for the query's next turn. It is for persistence.WithPace.
+func (g *ObserverScan) TakeTurn() error { return g.takeTurn(g.ctx) }
 
-// Rest gives the turn back, if the query has one, until the next GoOn.
-func (g *GuestScan) Rest() { g.rest() }
+// ReleaseTurn gives the turn back, if the query has one, until the next GoOn.
+func (g *ObserverScan) ReleaseTurn() { g.releaseTurn() }
 
 // End ends the query.
-func (g *GuestScan) End() { g.end() }
+func (g *ObserverScan) End() { g.end() }
 
 // A client is what long queries are counted for: an account, or the address of a public read.
 type scanClient struct {

@@ -11,13 +11,13 @@ import (
 
 func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &turns{slots: make(chan struct{}, 1), owners: map[scanClient]*ownTurn{}}
+		all := &turns{slots: make(chan struct{}, 1), byClient: map[scanClient]*clientTurn{}}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		ann, ben := scanClient{account: 1}, scanClient{address: 1}
 		step := func(s *scan) <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- s.goOn(ctx) }()
+			go func() { done <- s.takeTurn(ctx) }()
 			return done
 		}
 		first, second, other := &scan{turns: all, client: ann}, &scan{turns: all, client: ann},
@@ -30,12 +30,12 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		}
 		hers := step(second)
 		synctest.Wait()
-		if n := all.waiting(); n != 2 {
+		if n := all.queryCount(); n != 2 {
 			t.Errorf("her second waits for her first, and %d wait or work", n)
 		}
 		bens := step(other)
 		synctest.Wait()
-		if n := all.waiting(); n != 3 {
+		if n := all.queryCount(); n != 3 {
 			t.Errorf("his waits for its turn, and %d wait or work", n)
 		}
 		first.end()
@@ -55,8 +55,8 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		}
 		last.end()
 		second.end()
-		if len(all.owners) != 0 || len(all.slots) != 0 {
-			t.Errorf("%d owners and %d slots are left", len(all.owners), len(all.slots))
+		if len(all.byClient) != 0 || len(all.slots) != 0 {
+			t.Errorf("%d owners and %d slots are left", len(all.byClient), len(all.slots))
 		}
 	})
 }
@@ -68,9 +68,9 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	d := &Door{side: c}
 	free := OccupyLongQueries(d)
 	ctx, cancel := context.WithCancel(t.Context())
-	g := c.GuestScan(ctx)
+	g := c.ObserverScan(ctx)
 	went := make(chan error, 1)
-	go func() { went <- g.GoOn() }()
+	go func() { went <- g.TakeTurn() }()
 	select {
 	case err := <-went:
 		t.Fatalf("it works beside the others: %v", err)
@@ -83,19 +83,19 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	if len(c.scans.slots) != 1 {
 		t.Errorf("%d queries work", len(c.scans.slots))
 	}
-	g.Rest()
-	g.Rest()
+	g.ReleaseTurn()
+	g.ReleaseTurn()
 	if n := len(c.scans.slots); n > 0 {
 		t.Fatalf("it has its turn while it rests: %d are taken", n)
 	}
-	if err := g.GoOn(); err != nil {
+	if err := g.TakeTurn(); err != nil {
 		t.Fatal(err)
 	}
 	g.End()
 	free = OccupyLongQueries(d)
-	g = c.GuestScan(ctx)
+	g = c.ObserverScan(ctx)
 	cancel()
-	if err := g.GoOn(); err == nil {
+	if err := g.TakeTurn(); err == nil {
 		t.Error("it works behind the end of its client")
 	}
 	g.End()

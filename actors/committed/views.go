@@ -41,9 +41,9 @@ const (
 	ViewCandles                 // its newest candles of a frame
 )
 
-// A ViewOf asks for a view. A view that reaches beyond the part of a book that is always current
+// A ViewQuestion asks for a view. A view that reaches beyond the part of a book that is always current
 // may be a little old as a whole.
-type ViewOf struct {
+type ViewQuestion struct {
 	Pair                uint16
 	Kind                ViewKind
 	frame               market.Frame // ViewCandles
@@ -53,9 +53,9 @@ type ViewOf struct {
 	View *View // shared: read only
 }
 
-var viewQuestions pool[ViewOf]
+var viewQuestions pool[ViewQuestion]
 
-func (q *ViewOf) from(c *Side) (needs uint64) {
+func (q *ViewQuestion) from(c *Side) (needs uint64) {
 	q.Seq = c.state.Seq()
 	c.view(q)
 	return 0
@@ -73,7 +73,7 @@ type View struct {
 	buy, sell reach // Depth: how much of the copied book is always current
 	minute    int64 // ViewTicker: epoch minute, after which the view is not current
 
-	asked atomic.Bool // a client was given it since forgetDepths looked
+	recentlyUsed atomic.Bool // a client was given it since forgetDepths looked
 
 	keep sync.Once
 	kept any // of the view's reader
@@ -135,8 +135,8 @@ func (b *viewCache) find(kind ViewKind, frame market.Frame, limitBuy, limitSell 
 
 // taken notes that a client was given the view.
 func (v *View) taken() *View {
-	if !v.asked.Load() { // a write would take the line from the other processors
-		v.asked.Store(true)
+	if !v.recentlyUsed.Load() { // a write would take the line from the other processors
+		v.recentlyUsed.Store(true)
 	}
 	return v
 }
@@ -149,7 +149,7 @@ func (c *Side) forgetDepths(now time.Time) {
 	c.forgot = now
 	for _, b := range c.caches {
 		for _, slot := range [...]int{slotLevels, slotDeepLevels, slotOrders, slotDeepOrders} {
-			if v := b.views[slot].Load(); v != nil && !v.asked.Swap(false) {
+			if v := b.views[slot].Load(); v != nil && !v.recentlyUsed.Swap(false) {
 				b.views[slot].Store(nil)
 			}
 		}
@@ -193,7 +193,7 @@ func slotsOf(kind ViewKind) (slot, deep int) {
 }
 
 // view answers with the view in the cache, or with a new one that it puts there.
-func (c *Side) view(q *ViewOf) {
+func (c *Side) view(q *ViewQuestion) {
 	if q.View = c.caches[q.Pair-1].find(q.Kind, q.frame, q.LimitBuy, q.LimitSell,
 		true); q.View != nil {
 		return
@@ -202,7 +202,7 @@ func (c *Side) view(q *ViewOf) {
 }
 
 // newView makes a view, even if the cache has one.
-func (c *Side) newView(q *ViewOf) {
+func (c *Side) newView(q *ViewQuestion) {
 	p, b := c.state.Pair(q.Pair), c.caches[q.Pair-1]
 	v := &View{UpdateID: p.Market.UpdateID, at: time.Now()}
 	slot := slotTicker
@@ -228,7 +228,7 @@ func room[T any](last []T) []T {
 }
 
 // copyDepth copies the book, and returns the slot of the copy.
-func (v *View) copyDepth(q *ViewOf, p *state.Pair, b *viewCache) int {
+func (v *View) copyDepth(q *ViewQuestion, p *state.Pair, b *viewCache) int {
 	slot, deep := slotsOf(q.Kind)
 	v.buy, v.sell = reachOf(q.Kind, p.Book, trading.Buy), reachOf(q.Kind, p.Book, trading.Sell)
 	buy, sell := v.buy.most, v.sell.most

@@ -35,7 +35,7 @@ type visit struct {
 	signed   bool   // the nonce is taken, and the account's slot
 	slot     bool   // the account's slot is held
 	scan     scan   // of a paced visit
-	querying bool   // a query of the store is under way
+	inQuery  bool   // a query of the store is under way
 	after    uint64 // the sequence from which on its questions may be answered
 	// state that the newest question was answered from, if the history is lent
 	horizon *persistence.Horizon
@@ -73,7 +73,7 @@ func (v *visit) end() {
 // nonce. After ErrTimeout the question is not the caller's any more, because an actor may still
 // fill it in. No query is under way, because that may have a turn which others wait for.
 func (v *visit) ask(q Question) error {
-	if v.querying {
+	if v.inQuery {
 		panic(fmt.Sprintf("BUG: a visit asks %T while its query of the store is under way", q))
 	}
 	d := v.door
@@ -81,7 +81,7 @@ func (v *visit) ask(q Question) error {
 	r.after = v.after
 	throughWallet := v.by.Key != nil && !v.signed
 	if v.by.Key != nil {
-		if o, ok := q.(owned); ok {
+		if o, ok := q.(accountScoped); ok {
 			o.of(v.by.Key.Account.ID)
 		}
 		if throughWallet {
@@ -115,7 +115,7 @@ func (v *visit) history() persistence.History {
 	if v.horizon == nil {
 		return d.history
 	}
-	return watched{d.side.lent.At(v.horizon), d.meter}
+	return countingHistory{d.side.remoteHistory.At(v.horizon), d.meter}
 }
 
 // sign makes a read the visit's signed one, which goes through its account's wallet.
@@ -141,19 +141,19 @@ const storeTimeout = 5 * time.Second
 // One that is lent is not ahead of that answer. A long query of a client takes turns with others.
 // A visit has one query at a time: it would wait for the turn that it has.
 func (v *visit) query(ask func(ctx context.Context, h persistence.History) error) error {
-	if v.querying {
+	if v.inQuery {
 		panic("BUG: a visit asks the store while its query of the store is under way")
 	}
-	v.querying = true
+	v.inQuery = true
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer func() {
 		cancel()
-		v.scan.rest()
-		v.querying = false
+		v.scan.releaseTurn()
+		v.inQuery = false
 	}()
 	if v.paced {
 		patient := ctx
-		ctx = persistence.WithPace(ctx, func() error { return v.scan.goOn(patient) })
+		ctx = persistence.WithPace(ctx, func() error { return v.scan.takeTurn(patient) })
 	}
 	return ask(ctx, v.history())
 }

@@ -34,7 +34,7 @@ type Queue struct {
 const batchesAtOnce = 64
 
 // Connect connects a committed side with the one that hears from it, and with its projector.
-func Connect(s *Side, root *actor.RootContext, out Outside, o ProjectorOptions) *Workers {
+func Connect(s *Side, root *actor.RootContext, out Output, o ProjectorOptions) *Workers {
 	w := &Workers{side: s, Root: root, Projector: newProjector(s, o)}
 	s.connect(root, out, w.Projector)
 	return w

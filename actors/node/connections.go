@@ -22,8 +22,8 @@ const (
 // callVersions are those of the kinds of connections that members take of members, and of
 // observers.
 var (
-	callVersions  = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
-	guestVersions = map[byte]uint64{callCommands: forwardVersion, observing.Call: observing.Version}
+	callVersions     = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
+	observerVersions = map[byte]uint64{callCommands: forwardVersion, observing.Call: observing.Version}
 )
 
 // OperatorsAtOnce is how many operators' requests one node has answered by another at a time. The
@@ -58,39 +58,39 @@ func DialOperators(ctx context.Context, r persistence.Replica, node string) (net
 
 // accept takes a connection of another member. It returns when the connection is over.
 func (n *Node) accept(from string, conn net.Conn) {
-	g, ok := n.meets(from, conn, callVersions)
+	g, ok := n.greet(from, conn, callVersions)
 	switch {
 	case !ok:
 	case g.Kind == callCommands:
-		n.forwards(from, g, false)
+		n.acceptForwarding(from, g, false)
 	case n.opts.Operators == nil:
 		g.Refuse(line.ErrPurpose)
 	default:
-		n.operates(from, g)
+		n.serveOperator(from, g)
 	}
 }
 
 // acceptObserver takes a connection of an observer: it passes on what clients have signed, and no
 // operator's request.
 func (n *Node) acceptObserver(from string, conn net.Conn) {
-	g, ok := n.meets(from, conn, guestVersions)
+	g, ok := n.greet(from, conn, observerVersions)
 	switch {
 	case !ok:
 	case g.Kind == callCommands:
-		n.forwards(from, g, true)
+		n.acceptForwarding(from, g, true)
 	default:
 		n.observers.Serve(from, g)
 	}
 }
 
-// meets hears what a connection is for.
-func (n *Node) meets(from string, conn net.Conn, versions map[byte]uint64) (*line.Greeting, bool) {
+// greet hears what a connection is for.
+func (n *Node) greet(from string, conn net.Conn, versions map[byte]uint64) (*line.Greeting, bool) {
 	g, err := line.Meet(conn, n.opts.Timing.OwnerStale, versions)
 	if err == nil {
 		return g, true
 	}
 	if _, long := errors.AsType[line.LongMessage](err); long || g != nil {
-		n.useless.Warn(n.opts.Log, "a connection of another node is of no use", from, err, "node",
+		n.badPeers.Warn(n.opts.Log, "a connection of another node is of no use", from, err, "node",
 			from)
 	}
 	conn.Close()
@@ -100,13 +100,13 @@ func (n *Node) meets(from string, conn net.Conn, versions map[byte]uint64) (*lin
 // errOperators refuses one request of an operator too many.
 var errOperators = errors.New("it takes no more requests of operators for now")
 
-// operates has an operator's request answered that another node passes on.
-func (n *Node) operates(from string, g *line.Greeting) {
-	if !n.operating.enter(from) {
+// serveOperator has an operator's request answered that another node passes on.
+func (n *Node) serveOperator(from string, g *line.Greeting) {
+	if !n.operatorSlots.enter(from) {
 		g.Refuse(errOperators)
 		return
 	}
-	defer n.operating.leave(from)
+	defer n.operatorSlots.leave(from)
 	if g.Take(nil) != nil {
 		g.Conn.Close()
 		return
@@ -114,14 +114,14 @@ func (n *Node) operates(from string, g *line.Greeting) {
 	n.opts.Operators(from, g.Conn)
 }
 
-// operating counts the operators' requests that other nodes have passed on, by node.
-type operating struct {
+// operatorSlots counts the operators' requests that other nodes have passed on, by node.
+type operatorSlots struct {
 	mu sync.Mutex
 	of map[string]int // guarded by mu
 }
 
 // enter counts one more, unless the node has as many as it may.
-func (o *operating) enter(node string) bool {
+func (o *operatorSlots) enter(node string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of[node] >= OperatorsAtOnce {
@@ -134,7 +134,7 @@ func (o *operating) enter(node string) bool {
 	return true
 }
 
-func (o *operating) leave(node string) {
+func (o *operatorSlots) leave(node string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of[node]--; o.of[node] == 0 {

@@ -23,11 +23,11 @@ import (
 // any node had acknowledged before it was asked for. Its methods may be called from any goroutine.
 type Follower struct {
 	*actors.Public
-	node   *Node
-	system *actor.ActorSystem
-	market atomic.Pointer[[]byte] // the applied text; each means what it was made with
-	ending sync.Once
-	ended  chan struct{}
+	node    *Node
+	system  *actor.ActorSystem
+	market  atomic.Pointer[[]byte] // the applied text; each means what it was made with
+	endOnce sync.Once
+	ended   chan struct{}
 	// confirmed is when the newest question was asked behind which this node has had all that was
 	// acknowledged, in the time of metrics.Now. The caller of Await has it.
 	confirmed int64
@@ -37,9 +37,9 @@ type Follower struct {
 	graceMu     sync.Mutex
 	grace       actors.Grace // behind the newest end of a maintenance; guarded by graceMu
 
-	commands  *forwarder // nil: the server's key does not open the keys, so there are no clients
-	halt      context.CancelFunc
-	forwarded chan struct{} // closed when commands runs no more
+	commands      *forwarder // nil: the server's key does not open the keys, so there are no clients
+	halt          context.CancelFunc
+	forwarderDone chan struct{} // closed when commands runs no more
 }
 
 var (
@@ -82,7 +82,7 @@ func (a *Follower) begin(ctx context.Context) error {
 	}
 	_, market := n.replica.Market()
 	a.market.Store(&market)
-	o, err := n.whole(market)
+	o, err := n.optionsFor(market)
 	if err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (a *Follower) begin(ctx context.Context) error {
 		return err
 	}
 	ctx, a.halt = context.WithCancel(context.Background())
-	a.forwarded = make(chan struct{})
+	a.forwarderDone = make(chan struct{})
 	go func() {
-		defer close(a.forwarded)
+		defer close(a.forwarderDone)
 		a.commands.run(ctx)
 	}()
 	return nil
@@ -128,9 +128,9 @@ func (a *Follower) confirm(ctx context.Context) error {
 func (a *Follower) connect(o *actors.Options) error {
 	n := a.node
 	switch {
-	case n.following != nil:
+	case n.followerPublic != nil:
 		return errFollows
-	case n.leading != nil:
+	case n.termPublic != nil:
 		return errLeads
 	}
 	s := n.committed.State()
@@ -151,15 +151,15 @@ func (a *Follower) connect(o *actors.Options) error {
 	door := committed.NewDoor(n.committed, followerReads{a}, o.Scheduler, a.ended, limits,
 		n.replica)
 	a.Public = actors.NewPublic(&actors.PublicOptions{Options: o, Door: door, Root: a.system.Root,
-		Side: n.committed, Sealer: n.sealer, Maintains: a.follow})
-	n.following = a.Public
-	a.know(s)
+		Side: n.committed, Sealer: n.sealer, Maintains: a.updateMaintenance})
+	n.followerPublic = a.Public
+	a.fill(s)
 	return nil
 }
 
-// know fills the directory from the state, on its turn.
-func (a *Follower) know(s *state.State) {
-	a.follow(s)
+// fill fills the directory from the state, on its turn.
+func (a *Follower) fill(s *state.State) {
+	a.updateMaintenance(s)
 	if err := a.Fill(a.node.keys); err != nil {
 		a.Log().Error("this node shows what is public, and takes no requests with keys", "error",
 			err)
@@ -168,8 +168,8 @@ func (a *Follower) know(s *state.State) {
 	a.commands = newForwarder(a)
 }
 
-// follow follows a maintenance that begins, changes or ends.
-func (a *Follower) follow(s *state.State) {
+// updateMaintenance follows a maintenance that begins, changes or ends.
+func (a *Follower) updateMaintenance(s *state.State) {
 	if m := s.Maintenance(); m.On {
 		a.maintenance.Store(&m)
 	} else {
@@ -216,11 +216,11 @@ func (a *Follower) keepsMarket() bool {
 	if bytes.Equal(now, had) {
 		return true
 	}
-	was, err := n.whole(had)
+	was, err := n.optionsFor(had)
 	if err != nil {
 		return false
 	}
-	is, err := n.whole(now)
+	is, err := n.optionsFor(now)
 	if err != nil || !bytes.Equal(is.Agreed, was.Agreed) {
 		return false
 	}
@@ -230,16 +230,16 @@ func (a *Follower) keepsMarket() bool {
 
 // End ends it. What still reads gets no answer, and channels are told nothing any more.
 func (a *Follower) End() {
-	a.ending.Do(func() {
+	a.endOnce.Do(func() {
 		if a.commands != nil {
 			a.commands.finish()
 		}
 		close(a.ended)
 		n := a.node
-		n.committed.Send(committed.Deserted{Then: func() { n.following = nil }})
+		n.committed.Send(committed.DropWatchers{Then: func() { n.followerPublic = nil }})
 		if a.commands != nil {
 			a.halt()
-			<-a.forwarded
+			<-a.forwarderDone
 		}
 		a.system.Shutdown()
 	})

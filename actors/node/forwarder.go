@@ -26,19 +26,19 @@ type forwarder struct {
 	a      *Follower
 	newest atomic.Uint64 // sequence that the node that leads had released with an answer
 
-	mu       sync.Mutex
-	to       *line.Line          // nil: there is no connection; guarded by mu
-	seed     challenger          // of the connection; guarded by mu
-	asks     uint64              // challenges so far; guarded by mu
-	asked    map[uint64]asking   // by number; guarded by mu
-	number   uint64              // of the newest; guarded by mu
-	sessions map[uint64]struct{} // that live, as far as is known here; guarded by mu
-	closing  bool                // nothing more is sent; guarded by mu
-	lost     bool                // a connection is over that had some; guarded by mu
+	mu         sync.Mutex
+	to         *line.Line               // nil: there is no connection; guarded by mu
+	seed       challenger               // of the connection; guarded by mu
+	challenges uint64                   // challenges so far; guarded by mu
+	pending    map[uint64]pendingAnswer // by number; guarded by mu
+	number     uint64                   // of the newest; guarded by mu
+	sessions   map[uint64]struct{}      // that live, as far as is known here; guarded by mu
+	closing    bool                     // nothing more is sent; guarded by mu
+	lost       bool                     // a connection is over that had some; guarded by mu
 }
 
-// An asking waits for an answer: commands that travel together, or a read.
-type asking struct {
+// A pendingAnswer waits for an answer: commands that travel together, or a read.
+type pendingAnswer struct {
 	list  []*actors.Command
 	read  *committed.Read
 	fence bool // the command of list only carries the answer
@@ -46,7 +46,7 @@ type asking struct {
 
 // newForwarder has no connection yet.
 func newForwarder(a *Follower) *forwarder {
-	return &forwarder{a: a, asked: map[uint64]asking{}, sessions: map[uint64]struct{}{}}
+	return &forwarder{a: a, pending: map[uint64]pendingAnswer{}, sessions: map[uint64]struct{}{}}
 }
 
 // run keeps a connection to the node that leads, until ctx ends.
@@ -63,7 +63,7 @@ func (f *forwarder) run(ctx context.Context) {
 		default:
 			err = f.connect(ctx, leader)
 		}
-		if text := err.Error(); text != said && ctx.Err() == nil && time.Since(last) >= sayAgain {
+		if text := err.Error(); text != said && ctx.Err() == nil && time.Since(last) >= logInterval {
 			said, last = text, time.Now()
 			f.a.node.opts.Log.Info("this node takes no commands and no private reads for now",
 				"leader",
@@ -73,8 +73,8 @@ func (f *forwarder) run(ctx context.Context) {
 	}
 }
 
-// sayAgain is how often run logs why commands have no way, at most.
-const sayAgain = time.Second
+// logInterval is how often run logs why commands have no way, at most.
+const logInterval = time.Second
 
 var (
 	errNoLeader    = errors.New("no node is known to lead")
@@ -96,19 +96,19 @@ func (f *forwarder) connect(ctx context.Context, leader string) error {
 	}
 	w := line.New(conn, lineOptions(&f.a.node.opts.Timing))
 	defer context.AfterFunc(ctx, w.Close)()
-	defer f.leaves(w, leader)()
-	f.begin(w, challenger(seed))
+	defer f.closeOnNewLeader(w, leader)()
+	f.setLine(w, challenger(seed))
 	f.a.node.opts.Log.Debug("commands go to the node that leads", "leader", leader)
 	err = w.Run(func(message []byte) error {
 		p := actors.Parse(message)
 		return f.receive(p.Byte(), p)
 	})
-	f.end()
+	f.failPending()
 	return fmt.Errorf("the connection to the node that leads has ended: %w", err)
 }
 
-// leaves has a connection end when another node leads. The function that it returns ends that.
-func (f *forwarder) leaves(w *line.Line, leader string) (stop func()) {
+// closeOnNewLeader has a connection end when another node leads. The function that it returns ends that.
+func (f *forwarder) closeOnNewLeader(w *line.Line, leader string) (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		look := time.NewTicker(f.a.node.opts.Timing.OwnerCheck)
@@ -128,8 +128,8 @@ func (f *forwarder) leaves(w *line.Line, leader string) (stop func()) {
 	return func() { close(over) }
 }
 
-// begin lets commands go over a connection.
-func (f *forwarder) begin(w *line.Line, seed challenger) {
+// setLine lets commands go over a connection.
+func (f *forwarder) setLine(w *line.Line, seed challenger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.to, f.seed = w, seed
@@ -139,25 +139,25 @@ func (f *forwarder) begin(w *line.Line, seed challenger) {
 // traffic counts what is sent.
 func (f *forwarder) traffic() *metrics.Link { return &f.a.node.traffic.To }
 
-// end tells all that wait that their connection is over.
-func (f *forwarder) end() {
+// failPending tells all that wait that their connection is over.
+func (f *forwarder) failPending() {
 	f.mu.Lock()
-	asked, m := f.asked, f.traffic()
+	asked, m := f.pending, f.traffic()
 	if f.to != nil {
 		m.Up.Add(-1)
 	}
 	m.Unknown.Add(uint64(len(asked)))
 	m.InFlight.Store(0)
-	f.to, f.asked = nil, map[uint64]asking{}
+	f.to, f.pending = nil, map[uint64]pendingAnswer{}
 	f.lost = f.lost || len(f.sessions) > 0
 	f.mu.Unlock()
 	for _, x := range asked {
-		x.end(committed.ErrTimeout)
+		x.fail(committed.ErrTimeout)
 	}
 }
 
-// end ends an asking without an answer.
-func (x *asking) end(err error) {
+// fail ends an asking without an answer.
+func (x *pendingAnswer) fail(err error) {
 	if x.read != nil {
 		x.read.Err = err
 		x.read.Answer()
@@ -179,12 +179,12 @@ func (f *forwarder) finish() {
 	f.a.node.life.Until(ctx, func() bool { //nolint:errcheck // what has no answer then is unknown
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return len(f.asked) == 0
+		return len(f.pending) == 0
 	})
 }
 
-// passed takes the answer to a fence.
-func (x *asking) passed(p *actors.Parser) error {
+// fenceAnswered takes the answer to a fence.
+func (x *pendingAnswer) fenceAnswered(p *actors.Parser) error {
 	c, err := x.list[0], p.Error()
 	senseless := p.Done()
 	if senseless != nil {
@@ -201,9 +201,9 @@ func (f *forwarder) connected() bool {
 	return f.to != nil
 }
 
-// ask sends a message, which add appends behind its kind and number, and notes what waits for the
+// request sends a message, which add appends behind its kind and number, and notes what waits for the
 // answer. An error means that nothing was sent.
-func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
+func (f *forwarder) request(kind byte, x pendingAnswer, add func(b []byte) []byte) error {
 	limits := f.a.Limits()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +212,7 @@ func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
 		return actors.ErrStopping
 	case f.to == nil:
 		return actors.ErrNotConfirmed
-	case len(f.asked) >= limits.InFlight+limits.Reads:
+	case len(f.pending) >= limits.InFlight+limits.Reads:
 		f.traffic().Full.Add(1)
 		return actors.ErrBusy
 	}
@@ -224,8 +224,8 @@ func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
 		f.traffic().Full.Add(1)
 		return actors.ErrBusy
 	}
-	f.asked[number] = x
-	f.traffic().InFlight.Store(int64(len(f.asked)))
+	f.pending[number] = x
+	f.traffic().InFlight.Store(int64(len(f.pending)))
 	return nil
 }
 
@@ -233,10 +233,10 @@ func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
 func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 	number, seq := p.Uint(), p.Uint()
 	f.mu.Lock()
-	x, there := f.asked[number]
-	delete(f.asked, number)
+	x, there := f.pending[number]
+	delete(f.pending, number)
 	m := f.traffic()
-	m.InFlight.Store(int64(len(f.asked)))
+	m.InFlight.Store(int64(len(f.pending)))
 	f.mu.Unlock()
 	if there {
 		m.Answered.Add(1)
@@ -244,29 +244,29 @@ func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 	switch {
 	case !there, p.Bad(), (kind == forwardTaken) != (x.read != nil):
 	case kind == forwardTaken:
-		return f.taken(x.read, seq, p)
+		return f.nonceTaken(x.read, seq, p)
 	case kind == forwardOutcomes:
 		f.newest.Store(max(seq, f.newest.Load())) // nothing else writes it
 		if x.fence {
-			return x.passed(p)
+			return x.fenceAnswered(p)
 		}
 		return f.outcomes(x.list, p)
 	}
 	if there {
-		x.end(committed.ErrTimeout)
+		x.fail(committed.ErrTimeout)
 	}
 	return actors.ErrMalformed
 }
 
 // Settle implements Commands.
 func (f *forwarder) Settle(key *directory.Key) error {
-	return f.question(forwardFence, func(b []byte) []byte { return wire.AppendText(b, key.Public) })
+	return f.roundTrip(forwardFence, func(b []byte) []byte { return wire.AppendText(b, key.Public) })
 }
 
-// question asks for an outcome of no command, and waits for it.
-func (f *forwarder) question(kind byte, add func(b []byte) []byte) error {
+// roundTrip asks for an outcome of no command, and waits for it.
+func (f *forwarder) roundTrip(kind byte, add func(b []byte) []byte) error {
 	c := actors.NewQuestion()
-	if err := f.ask(kind, asking{list: []*actors.Command{c}, fence: true}, add); err != nil {
+	if err := f.request(kind, pendingAnswer{list: []*actors.Command{c}, fence: true}, add); err != nil {
 		c.Free()
 		return actors.TurnAway(f.a.node.meter, err)
 	}
@@ -286,8 +286,8 @@ func (f *forwarder) Challenge() string {
 	if f.a.node.observer == nil || f.to == nil {
 		return actors.NewChallenge()
 	}
-	f.asks++
-	return f.seed.challenge(f.asks)
+	f.challenges++
+	return f.seed.challenge(f.challenges)
 }
 
 // Verify implements Commands.
@@ -296,13 +296,13 @@ func (f *forwarder) Verify(key *directory.Key, nonce uint64) error {
 		return nil
 	}
 	key.Signed.Ask()
-	return f.question(forwardSigned, func(b []byte) []byte {
-		return appendPassed(b, key, nonce, false, 0)
+	return f.roundTrip(forwardSigned, func(b []byte) []byte {
+		return appendSignedRequest(b, key, nonce, false, 0)
 	})
 }
 
-// appendPassed writes a request that is passed on as it was signed, of so many commands.
-func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
+// appendSignedRequest writes a request that is passed on as it was signed, of so many commands.
+func appendSignedRequest(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
 	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
 	b = wire.AppendFlag(wire.AppendFlag(b, key.Signed.Signature == nil), back)
 	return appendSigned(wire.AppendUints(b, uint64(commands)), key.Signed)
@@ -317,7 +317,7 @@ func (f *forwarder) toWallet(r *committed.Read) {
 	if key.Signed != nil {
 		key.Signed.Ask()
 	}
-	if err := f.ask(forwardTake, asking{read: r}, func(b []byte) []byte {
+	if err := f.request(forwardTake, pendingAnswer{read: r}, func(b []byte) []byte {
 		b = actors.AppendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
 		if key.Signed != nil {
 			b = appendSigned(b, key.Signed)
@@ -329,8 +329,8 @@ func (f *forwarder) toWallet(r *committed.Read) {
 	}
 }
 
-// taken sends a read on whose nonce is taken.
-func (f *forwarder) taken(r *committed.Read, seq uint64, p *actors.Parser) error {
+// nonceTaken sends a read on whose nonce is taken.
+func (f *forwarder) nonceTaken(r *committed.Read, seq uint64, p *actors.Parser) error {
 	err := p.Error()
 	if bad := p.Done(); bad != nil {
 		r.Err = committed.ErrTimeout
@@ -381,12 +381,12 @@ func (f *forwarder) send(list []*actors.Command) error {
 		key := first.Key()
 		if key.Signed != nil {
 			key.Signed.Ask()
-			err = f.ask(forwardSigned, asking{list: list}, func(b []byte) []byte {
-				return appendPassed(b, key, first.Nonce(), first.TakesBack(), len(list))
+			err = f.request(forwardSigned, pendingAnswer{list: list}, func(b []byte) []byte {
+				return appendSignedRequest(b, key, first.Nonce(), first.TakesBack(), len(list))
 			})
 			return
 		}
-		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
+		err = f.request(forwardCommands, pendingAnswer{list: list}, func(b []byte) []byte {
 			b = wire.AppendText(b, key.Public)
 			b = wire.AppendFlag(wire.AppendUints(b, first.Nonce()), first.Gate() != nil)
 			b = wire.AppendUints(b, uint64(len(list)))
@@ -422,7 +422,7 @@ func (f *forwarder) do(c *actors.Command) (*actors.Command, error) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}
-	return f.came(c)
+	return f.outcome(c)
 }
 
 // changeSession is do for the begin or the end of a session. From before its begin on, the end of
@@ -455,8 +455,8 @@ func (f *forwarder) lostSessions() bool {
 	return f.lost
 }
 
-// came returns a command that was answered, or why it has no outcome.
-func (f *forwarder) came(c *actors.Command) (*actors.Command, error) {
+// outcome returns a command that was answered, or why it has no outcome.
+func (f *forwarder) outcome(c *actors.Command) (*actors.Command, error) {
 	err, _ := c.Failed()
 	if err == nil {
 		return c, nil
@@ -489,7 +489,7 @@ func (f *forwarder) DoAll(list []*actors.Command, errs []error) error {
 		if err, none := c.Failed(); none {
 			unsent = err
 		}
-		list[i], errs[i] = f.came(c)
+		list[i], errs[i] = f.outcome(c)
 	}
 	return unsent
 }
@@ -518,19 +518,19 @@ func (f *forwarder) Current() error { return actors.AwaitKnown(f.a.Door) }
 
 // Writable implements Commands.
 func (f *forwarder) Writable() error {
-	return f.takes(func() bool { return f.Maintenance() != nil })
+	return f.accepts(func() bool { return f.Maintenance() != nil })
 }
 
 // Cancelling implements Commands.
 func (f *forwarder) Cancelling() error {
-	return f.takes(func() bool {
+	return f.accepts(func() bool {
 		m := f.Maintenance()
 		return m != nil && m.BarsCancels()
 	})
 }
 
-// takes returns nil where commands are taken that no maintenance bars.
-func (f *forwarder) takes(barred func() bool) error {
+// accepts returns nil where commands are taken that no maintenance bars.
+func (f *forwarder) accepts(barred func() bool) error {
 	switch {
 	case barred() && (f.Current() != nil || barred()):
 		return actors.TurnAway(f.a.node.meter, actors.ErrMaintenance)

@@ -690,7 +690,7 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 				return err
 			},
 			"a command that has passed its gate": func() error {
-				x := actors.NewCancelAll(b.key, 0, actors.CancelFilter{}).Through(passed{})
+				x := actors.NewCancelAll(b.key, 0, actors.CancelFilter{}).Through(passedGate{})
 				_, err := b.Commands.Do(x)
 				return err
 			},

@@ -14,12 +14,12 @@ import (
 // The market part of a term's options: what the nodes have agreed on, whatever the file of the
 // node that leads says.
 
-// agreed returns the options of a term, with the market part that they have as text; nil: the node
+// termOptions returns the options of a term, with the market part that they have as text; nil: the node
 // has none. One that does not fit the state, because a pair that it lacks has got orders since,
 // does not count: that of the newest term does, and misfit says why. The fold stands still.
-func (n *Node) agreed() (o *actors.Options, misfit, err error) {
+func (n *Node) termOptions() (o *actors.Options, misfit, err error) {
 	next, current := n.replica.Market()
-	o, err = n.whole(next)
+	o, err = n.optionsFor(next)
 	if err != nil { // this node's program or file is to be changed
 		return nil, nil, err
 	}
@@ -27,7 +27,7 @@ func (n *Node) agreed() (o *actors.Options, misfit, err error) {
 	if misfit == nil || current == nil || !errors.Is(misfit, actors.ErrConfig) {
 		return o, nil, misfit
 	}
-	earlier, err := n.whole(current)
+	earlier, err := n.optionsFor(current)
 	if err != nil || n.fit(earlier) != nil {
 		return nil, nil, misfit
 	}
@@ -37,17 +37,17 @@ func (n *Node) agreed() (o *actors.Options, misfit, err error) {
 	return earlier, misfit, nil
 }
 
-// whole returns a copy of the options with an applied market part, and with what that lacks because
+// optionsFor returns a copy of the options with an applied market part, and with what that lacks because
 // it is older than the format that may be written; nil: the node's own.
-func (n *Node) whole(applied []byte) (*actors.Options, error) {
+func (n *Node) optionsFor(applied []byte) (*actors.Options, error) {
 	if n.opts.Market == nil {
-		return n.with(nil)
+		return n.withMarket(nil)
 	}
 	text, err := n.opts.Market.Text(applied, n.replica.Standing().Format)
 	if err != nil {
 		return nil, err
 	}
-	return n.with(text)
+	return n.withMarket(text)
 }
 
 // fit returns why the state cannot be served with options.
@@ -56,8 +56,8 @@ func (n *Node) fit(o *actors.Options) error {
 		nil)
 }
 
-// with returns a copy of the options with a market part; nil: the node's own.
-func (n *Node) with(market []byte) (*actors.Options, error) {
+// withMarket returns a copy of the options with a market part; nil: the node's own.
+func (n *Node) withMarket(market []byte) (*actors.Options, error) {
 	o := n.opts
 	o.Currencies, o.Pairs = slices.Clone(o.Currencies), slices.Clone(o.Pairs)
 	if market != nil {
@@ -82,32 +82,32 @@ func (n *Node) proposeMarket(ctx context.Context, market []byte) error {
 	return nil
 }
 
-// complete is completed once for each format that may be written. The goroutine that follows calls
+// completeMarket is completed once for each format that may be written. The goroutine that follows calls
 // it during a term, again and again.
-func (n *Node) complete(ctx context.Context) {
+func (n *Node) completeMarket(ctx context.Context) {
 	format := n.replica.Standing().Format
-	if n.engine.Load() == nil || n.told == format || !n.replica.Leads() {
+	if n.engine.Load() == nil || n.completedFormat == format || !n.replica.Leads() {
 		return
 	}
 	patience, cancel := context.WithTimeout(ctx, n.opts.Timing.OwnerStale)
 	defer cancel()
-	whole, err := n.completed(patience, format)
+	whole, err := n.proposeCompleted(patience, format)
 	if err != nil {
 		n.opts.Log.Warn("the nodes do not know all of the market part yet", "error", err)
 	} else if whole {
-		n.told = format
+		n.completedFormat = format
 	}
 }
 
-// completed tells the nodes what the market part of this node's term has more than the one that
+// proposeCompleted tells the nodes what the market part of this node's term has more than the one that
 // they know, as far as a format has it, which all their programs read. The term has decided by it
 // from its beginning. It returns false if another one waits for the next term, which tells them.
-func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
+func (n *Node) proposeCompleted(ctx context.Context, format uint8) (bool, error) {
 	if n.opts.Market == nil {
 		return true, nil
 	}
-	n.agreeing.Lock()
-	defer n.agreeing.Unlock()
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
 	next, current := n.replica.Market()
 	if next == nil || !bytes.Equal(next, current) {
 		return false, nil
@@ -128,8 +128,8 @@ func (n *Node) ApplyMarket(ctx context.Context,
 	if n.opts.Market == nil {
 		return fmt.Errorf("%w: this node has no market part", persistence.ErrInvalid)
 	}
-	n.agreeing.Lock()
-	defer n.agreeing.Unlock()
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
 	next, _ := n.replica.Market()
 	market, err := change(next, n.replica.Standing().Format)
 	if err == nil && market == nil {
@@ -137,7 +137,7 @@ func (n *Node) ApplyMarket(ctx context.Context,
 	}
 	var o *actors.Options
 	if err == nil {
-		o, err = n.with(market)
+		o, err = n.withMarket(market)
 	}
 	if err == nil {
 		var misfit error

@@ -139,7 +139,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 			}
 		}
 		// what waits for the next term is not what this one completes
-		if whole, err := c.nodes[r.at].completed(t.Context(), firstFormat+1); err != nil || whole {
+		if whole, err := c.nodes[r.at].proposeCompleted(t.Context(), firstFormat+1); err != nil || whole {
 			t.Errorf("%v, %v", whole, err)
 		}
 		c.caughtUp(r)
@@ -225,8 +225,8 @@ func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
 				t.Errorf("the change is of %q in format %d, and %q is applied", applied, format,
 					next)
 			}
-			if alone = !n.agreeing.TryLock(); !alone {
-				n.agreeing.Unlock()
+			if alone = !n.marketMu.TryLock(); !alone {
+				n.marketMu.Unlock()
 			}
 			return nil, nil
 		})

@@ -17,6 +17,6 @@ func (h observedMember) Dead() <-chan struct{} { return h.life.Dead() }
 
 // Scan implements observing.Host.
 func (h observedMember) Scan(ctx context.Context) observing.Scan {
-	return h.committed.GuestScan(
+	return h.committed.ObserverScan(
 		ctx)
 }

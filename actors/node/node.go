@@ -48,20 +48,20 @@ type Node struct {
 	engine   atomic.Pointer[actors.Engine] // nil: there is none
 	// whose channels watch the fold: those of the follower, if there is one, and otherwise those
 	// of the term. On the turn of the committed side.
-	following, leading *actors.Public
+	followerPublic, termPublic *actors.Public
 
-	links     atomic.Uint64 // connections that forwarded something to a term of this node
-	operating operating
-	observers *observing.Server
-	traffic   metrics.Links
-	useless   persistence.Seldom
-	lead      chan struct{} // journalFollower gives the turn to a Lead
-	back      chan struct{} // and gets it back; capacity 1
-	halt      context.CancelFunc
-	followed  chan struct{} // closed when journalFollower has ended
-	stopping  atomic.Bool
-	told      uint8      // format up to which complete has nothing to do; of journalFollower
-	agreeing  sync.Mutex // held while the market part changes in a term
+	links           atomic.Uint64 // connections that forwarded something to a term of this node
+	operatorSlots   operatorSlots
+	observers       *observing.Server
+	traffic         metrics.Links
+	badPeers        persistence.Seldom
+	lead            chan struct{} // journalFollower gives the turn to a Lead
+	back            chan struct{} // and gets it back; capacity 1
+	halt            context.CancelFunc
+	journalDone     chan struct{} // closed when journalFollower has ended
+	stopping        atomic.Bool
+	completedFormat uint8      // format up to which complete has nothing to do; of journalFollower
+	marketMu        sync.Mutex // held while the market part changes in a term
 	// unfitAt is one more than the sequence at which this node was found not to be able to serve,
 	// as it was judged last; 0: it could
 	unfitAt atomic.Uint64
@@ -85,7 +85,7 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 		o.Scheduler = mailbox.Runners{}
 	}
 	n := &Node{opts: o, replica: replica, meter: metrics.NewEngine(),
-		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
+		lead: make(chan struct{}), back: make(chan struct{}, 1), journalDone: make(chan struct{})}
 	if n.observer, _ = o.Store.(*observing.Store); n.observer == nil {
 		var err error
 		if n.sealer, err = o.Sealer(true); err != nil {
@@ -97,7 +97,7 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	// all of the journal, and it may be far behind the node that leads.
 	replica.Hold(0)
 	begin := time.Now()
-	watermark, err := n.reached(ctx)
+	watermark, err := n.awaitWatermark(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,20 +105,20 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 		Meter: n.meter, Snapshot: o.Snapshot, Retention: o.Retention, StepRows: o.Tests.StepRows,
 		Candles: o.Tests.Candles, OwnBytes: o.Limits.OwnBytes}
 	if n.observer != nil {
-		recovers.Lent = n.observer
+		recovers.RemoteHistory = n.observer
 	}
 	n.committed, err = committed.Recover(ctx, recovers)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.knows(); err != nil {
+	if err := n.checkHistory(); err != nil {
 		return nil, err
 	}
 	n.keys = actors.NewKeyring(n.sealer, &n.opts) // a term finds them open
 	if n.observer == nil {
-		if _, _, err := n.agreed(); err != nil {
+		if _, _, err := n.termOptions(); err != nil {
 			o.Log.Warn("this node follows, and could not serve", "error", err)
-			n.judged(err)
+			n.setUnfit(err)
 		}
 	}
 	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
@@ -128,9 +128,9 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	return n, n.run()
 }
 
-// reached waits until this node's journal has all that its projections have. After a crash the
+// awaitWatermark waits until this node's journal has all that its projections have. After a crash the
 // journal says so only when a node that leads has confirmed its end.
-func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
+func (n *Node) awaitWatermark(ctx context.Context) (watermark uint64, err error) {
 	if watermark, err = n.replica.Watermark(ctx); err != nil {
 		return 0, fmt.Errorf("reading the watermark: %w", err)
 	}
@@ -150,9 +150,9 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 	}
 }
 
-// knows refuses a store that is not the one that this host knows, and remembers its history. A
+// checkHistory refuses a store that is not the one that this host knows, and remembers its history. A
 // store that has folded nothing yet is filled by the others.
-func (n *Node) knows() error {
+func (n *Node) checkHistory() error {
 	switch has := n.committed.Histories(); {
 	case n.observer != nil:
 		return nil
@@ -174,7 +174,7 @@ func (n *Node) run() error {
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
 		Meter: n.meter, Fail: n.fail, Stop: n.life.Over(), Archive: n.archive,
 		Remember: func(id persistence.HistoryID) error { return o.Remember(id) }}
-	n.work = committed.Connect(n.committed, n.root, nodeOutside{n}, po)
+	n.work = committed.Connect(n.committed, n.root, nodeOutput{n}, po)
 	if err := n.work.Spawn(host, o.Tests.AtOnce); err != nil {
 		return err
 	}
@@ -210,22 +210,22 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 	return upTo, nil
 }
 
-// Judge finds out anew whether this node could serve, as when another market part is applied. A
+// Recheck finds out anew whether this node could serve, as when another market part is applied. A
 // term that is under way goes on in any case.
-func (n *Node) Judge() {
-	n.onSide(n.judge) //nolint:errcheck // a node whose fold has failed is judged already
+func (n *Node) Recheck() {
+	n.onSide(n.recheck) //nolint:errcheck // a node whose fold has failed is judged already
 }
 
-// judge is Judge on the committed side's turn.
-func (n *Node) judge() {
+// recheck is Judge on the committed side's turn.
+func (n *Node) recheck() {
 	if n.engine.Load() == nil && n.observer == nil {
-		_, _, err := n.agreed()
-		n.judged(err)
+		_, _, err := n.termOptions()
+		n.setUnfit(err)
 	}
 }
 
-// judged says why this node could not serve; nil: it could. A fold that has failed is why for good.
-func (n *Node) judged(why error) {
+// setUnfit says why this node could not serve; nil: it could. A fold that has failed is why for good.
+func (n *Node) setUnfit(why error) {
 	at := uint64(0)
 	if why != nil {
 		at = n.committed.Folded() + 1
@@ -239,12 +239,12 @@ func (n *Node) judged(why error) {
 
 // fail ends the fold: the node votes on, and serves no more. Any goroutine may call it.
 func (n *Node) fail(err error) {
-	n.end("this node folds no more: it votes, and neither serves nor leads; mend what is wrong, "+
+	n.failWith("this node folds no more: it votes, and neither serves nor leads; mend what is wrong, "+
 		"and restart it", err)
 }
 
-// end is fail, which logs what has happened.
-func (n *Node) end(what string, err error) {
+// failWith is fail, which logs what has happened.
+func (n *Node) failWith(what string, err error) {
 	if n.life.Fail(err, func() { n.opts.Log.Error(what, "error", err) }) {
 		n.replica.Unfit(err)
 	}
@@ -260,7 +260,7 @@ func (n *Node) Dead() <-chan struct{} { return n.life.Dead() }
 func (n *Node) Err() error { return n.life.Err() }
 
 // Ended is closed when the node follows no more: it was stopped, or its store has ended.
-func (n *Node) Ended() <-chan struct{} { return n.followed }
+func (n *Node) Ended() <-chan struct{} { return n.journalDone }
 
 // Folded returns the newest sequence that this node has folded.
 func (n *Node) Folded() uint64 { return n.committed.Folded() }
@@ -305,8 +305,8 @@ func (n *Node) onSide(look func()) error {
 	}
 }
 
-// settled waits until all that was released is folded.
-func (n *Node) settled() error { return n.onSide(func() {}) }
+// awaitFold waits until all that was released is folded.
+func (n *Node) awaitFold() error { return n.onSide(func() {}) }
 
 // journalFollower is the goroutine that follows the journal.
 type journalFollower struct {
@@ -314,17 +314,17 @@ type journalFollower struct {
 	ctx context.Context
 }
 
-// offered is for how long a node that leads waits for a caller of Lead before it looks again
+// offerTimeout is for how long a node that leads waits for a caller of Lead before it looks again
 // whether it leads.
-const offered = 50 * time.Millisecond
+const offerTimeout = 50 * time.Millisecond
 
 // Run follows until the node stops. When the fold has failed it hands the lead over.
 func (n *journalFollower) Run() {
-	defer close(n.followed)
+	defer close(n.journalDone)
 	for n.ctx.Err() == nil && n.life.Err() == nil {
 		leads, err := n.replica.Follow(n.ctx, n.committed.Released())
 		if err != nil && n.ctx.Err() == nil && !errors.Is(err, persistence.ErrFormat) {
-			n.end("this node's store has ended", err)
+			n.failWith("this node's store has ended", err)
 			return
 		}
 		if err == nil {
@@ -338,12 +338,12 @@ func (n *journalFollower) Run() {
 			n.offer()
 		}
 	}
-	VoteOn(n.ctx, n.replica, n.opts.Log)
+	VoteOnly(n.ctx, n.replica, n.opts.Log)
 }
 
-// VoteOn is all that a node does whose fold has failed, or could not begin: its store votes, and it
+// VoteOnly is all that a node does whose fold has failed, or could not begin: its store votes, and it
 // hands the lead over whenever it leads. It returns when ctx or the store has ended.
-func VoteOn(ctx context.Context, r persistence.Replica, log *slog.Logger) {
+func VoteOnly(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 	for ctx.Err() == nil {
 		leads, err := r.Follow(ctx, ^uint64(0))
 		switch {
@@ -359,25 +359,25 @@ func VoteOn(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 
 // offer gives the turn to a caller of Lead, if there is one, until it comes back.
 func (n *journalFollower) offer() {
-	t := time.NewTimer(offered)
+	t := time.NewTimer(offerTimeout)
 	defer t.Stop()
 	select {
 	case n.lead <- struct{}{}:
-		n.told = 0
-		n.rest()
+		n.completedFormat = 0
+		n.awaitTurn()
 	case <-t.C:
 	case <-n.ctx.Done():
 	}
 }
 
-// rest waits until the turn comes back.
-func (n *journalFollower) rest() {
+// awaitTurn waits until the turn comes back.
+func (n *journalFollower) awaitTurn() {
 	t := time.NewTicker(n.opts.Timing.OwnerCheck)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			n.complete(n.ctx)
+			n.completeMarket(n.ctx)
 		case <-n.back:
 			return
 		case <-n.ctx.Done():
@@ -437,7 +437,7 @@ func handOver(ctx context.Context, r persistence.Replica, log *slog.Logger) erro
 // its start may be there. It waits for no judgement, because a node that stops may give none.
 type nodeTicker struct {
 	*Node
-	judging *mailbox.UrgentProbe // the newest; nil: there is none
+	pendingCheck *mailbox.UrgentProbe // the newest; nil: there is none
 }
 
 // Run ticks until the node has stopped.
@@ -450,26 +450,26 @@ func (n *nodeTicker) Run() {
 			return
 		case <-t.C:
 			n.committed.Send(committed.Tick{})
-			n.judgeAgain()
+			n.recheckIfUnfit()
 		}
 	}
 }
 
-// judgeAgain has the node judged again, one judgement at a time.
-func (n *nodeTicker) judgeAgain() {
+// recheckIfUnfit has the node judged again, one judgement at a time.
+func (n *nodeTicker) recheckIfUnfit() {
 	at := n.unfitAt.Load()
 	if at == 0 || n.committed.Folded() < at {
 		return
 	}
-	if n.judging != nil {
+	if n.pendingCheck != nil {
 		select {
-		case <-n.judging.Done:
+		case <-n.pendingCheck.Done:
 		default:
 			return
 		}
 	}
-	n.judging = mailbox.NewUrgentProbe(n.judge)
-	n.committed.Send(n.judging)
+	n.pendingCheck = mailbox.NewUrgentProbe(n.recheck)
+	n.committed.Send(n.pendingCheck)
 }
 
 // A nodeGuard guards the fold. While there is a term, a panic ends the process, as in any engine.
@@ -484,26 +484,26 @@ func (g nodeGuard) Panicked(m *mailbox.Mailbox, reason, message any) {
 	g.fail(fmt.Errorf("actor %s: %v", m.Name(), reason))
 }
 
-// nodeOutside passes on what the committed side of a node tells: to the term, if there is one.
-type nodeOutside struct{ *Node }
+// nodeOutput passes on what the committed side of a node tells: to the term, if there is one.
+type nodeOutput struct{ *Node }
 
 // Recycle implements committed.Outside.
-func (o nodeOutside) Recycle(data []byte) {
+func (o nodeOutput) Recycle(data []byte) {
 	if e := o.engine.Load(); e != nil {
 		e.Outside().Recycle(data)
 	}
 }
 
-// Tell implements committed.Outside.
-func (o nodeOutside) Tell(channel *actor.PID, message any) {
-	if p := cmp.Or(o.following, o.leading); p != nil {
-		p.Tell(channel, message)
+// Notify implements committed.Outside.
+func (o nodeOutput) Notify(channel *actor.PID, message any) {
+	if p := cmp.Or(o.followerPublic, o.termPublic); p != nil {
+		p.Notify(channel, message)
 	}
 }
 
 // Applied implements committed.Outside.
-func (o nodeOutside) Applied(r *event.Record) {
-	for _, p := range [...]*actors.Public{o.following, o.leading} {
+func (o nodeOutput) Applied(r *event.Record) {
+	for _, p := range [...]*actors.Public{o.followerPublic, o.termPublic} {
 		if p != nil && p.HasKeys() {
 			p.Apply(r)
 		}
@@ -511,7 +511,7 @@ func (o nodeOutside) Applied(r *event.Record) {
 }
 
 // Mailed implements committed.Outside.
-func (o nodeOutside) Mailed() {
+func (o nodeOutput) Mailed() {
 	if e := o.engine.Load(); e != nil {
 		e.Outside().Mailed()
 	}
@@ -537,7 +537,7 @@ func (n *Node) Stop(ctx context.Context) error {
 		}
 	}
 	n.halt()
-	<-n.followed
+	<-n.journalDone
 	if n.life.Err() == nil && n.observer == nil { // an observer keeps nothing
 		err = errors.Join(err, n.work.Finish(ctx, &n.life))
 	}

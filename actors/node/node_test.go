@@ -143,7 +143,7 @@ func (s *serving) abandon() {
 		e.Abandon()
 	}
 	s.halt()
-	<-s.followed
+	<-s.journalDone
 	s.life.End()
 	<-s.work.Projector.Finished()
 }
@@ -519,7 +519,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 				next, _ := c.nodes[one].store.Market()
 				return string(next) == x.market
 			})
-			c.nodes[one].Judge()
+			c.nodes[one].Recheck()
 			if err := stores[one].unfit(); !errors.Is(err, x.want) || x.want == nil && err != nil {
 				t.Errorf("with the market part %s: %v", x.market, err)
 			}
@@ -532,13 +532,13 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 		stranger.Store(int32(two))
 		succeeds(t, c.start(two))
 		c.caughtUp(r)
-		c.nodes[two].Judge() // what it lacked at its start is there
+		c.nodes[two].Recheck() // what it lacked at its start is there
 		if err := stores[two].unfit(); !errors.Is(err, actors.ErrConfig) {
 			t.Errorf("with another server's key: %v", err)
 		}
 		broken := errors.New("the fold is broken")
 		c.nodes[two].fail(broken)
-		c.nodes[two].judged(nil)
+		c.nodes[two].setUnfit(nil)
 		if err := stores[two].unfit(); !errors.Is(err, broken) {
 			t.Errorf("without its fold: %v", err)
 		}

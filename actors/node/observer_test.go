@@ -196,7 +196,7 @@ func (v *observatory) observe(name string, change func(o *actors.Options)) *obse
 	v.Cleanup(func() {
 		x.node.halt()
 		store.Close()
-		<-x.node.followed
+		<-x.node.journalDone
 		x.node.life.End()
 		<-x.node.work.Projector.Finished()
 	})

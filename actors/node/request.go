@@ -22,7 +22,7 @@ type forwardedRequest struct {
 	errs    []error
 	err     error        // why none of the commands was sent
 	keyless bool         // its key is not known here
-	left    atomic.Int64 // commands without an outcome, and one until all are sent
+	pending atomic.Int64 // commands without an outcome, and one until all are sent
 
 	counted  int64 // in forwardingSession.open
 	admitted bool
@@ -33,7 +33,7 @@ type forwardedRequest struct {
 	lost uint64
 	of   *directory.Key
 
-	passed passedOn // without commands that it asks for, until it is verified
+	signed signedRequest // without commands that it asks for, until it is verified
 }
 
 // forwardSlots is the part of the slots of commands, in quarters, that one node's clients may have
@@ -51,15 +51,15 @@ func (f *forwardingSession) refuseAll(x *forwardedRequest, err error) {
 // takes turns with the others of its account; nil: it did not.
 func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Account) {
 	if !f.hasRoom(x) {
-		f.does.Full.Add(1)
+		f.traffic.Full.Add(1)
 		x.refuse(f.TurnAway(actors.ErrBusy))
 		return
 	}
 	if x.meters = x.lost == 0; x.meters {
-		f.does.InFlight.Add(1)
+		f.traffic.InFlight.Add(1)
 	}
 	if account == nil {
-		if f.quick(x) {
+		if f.isImmediate(x) {
 			f.send(x)
 		} else {
 			go f.send(x)
@@ -67,13 +67,13 @@ func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Accoun
 		return
 	}
 	f.mu.Lock()
-	row := f.lanes[account.ID]
+	row := f.queues[account.ID]
 	switch {
 	case row != nil:
 		row.Push(x)
-	case !f.quick(x):
-		f.lanes[account.ID] = new(accountQueue)
-		go f.sendRow(x, account.ID)
+	case !f.isImmediate(x):
+		f.queues[account.ID] = new(accountQueue)
+		go f.drainQueue(x, account.ID)
 	default:
 		f.mu.Unlock()
 		f.send(x)
@@ -89,11 +89,11 @@ const bytesOfSlot = 4096
 // hasRoom counts the commands of a request, unless this node's clients have too many in flight.
 // What takes something back may have all slots.
 func (f *forwardingSession) hasRoom(x *forwardedRequest) bool {
-	n, most := max(int64(len(x.list)+x.passed.answers), 1), f.slots
-	if x.passed.Signed != nil {
-		n += min(int64(len(x.passed.Text)/bytesOfSlot), most/4)
+	n, most := max(int64(len(x.list)+x.signed.answers), 1), f.slots
+	if x.signed.Signed != nil {
+		n += min(int64(len(x.signed.Text)/bytesOfSlot), most/4)
 	}
-	if x.passed.answers > 0 && !x.passed.back {
+	if x.signed.answers > 0 && !x.signed.back {
 		most = most * forwardSlots / 4
 	}
 	for _, c := range x.list {
@@ -110,24 +110,24 @@ func (f *forwardingSession) hasRoom(x *forwardedRequest) bool {
 	return len(x.list) == 0 && x.lost != 0 // there are no more of those than sessions
 }
 
-// sendRow sends a request, and those of its account that have come meanwhile.
-func (f *forwardingSession) sendRow(x *forwardedRequest, account uint32) {
+// drainQueue sends a request, and those of its account that have come meanwhile.
+func (f *forwardingSession) drainQueue(x *forwardedRequest, account uint32) {
 	for x != nil {
 		f.send(x)
 		f.mu.Lock()
-		if row := f.lanes[account]; row.Len() > 0 {
+		if row := f.queues[account]; row.Len() > 0 {
 			x = row.Pop()
 		} else {
 			x = nil
-			delete(f.lanes, account)
+			delete(f.queues, account)
 		}
 		f.mu.Unlock()
 	}
 }
 
-// quick reports whether send waits for nothing.
-func (f *forwardingSession) quick(x *forwardedRequest) bool {
-	if x.keyless || x.passed.Signed != nil || !f.HasReleased() {
+// isImmediate reports whether send waits for nothing.
+func (f *forwardingSession) isImmediate(x *forwardedRequest) bool {
+	if x.keyless || x.signed.Signed != nil || !f.HasReleased() {
 		return false
 	}
 	for _, c := range x.list {
@@ -149,20 +149,20 @@ func (f *forwardingSession) send(x *forwardedRequest) {
 	var err error
 	switch {
 	case x.keyless:
-		err = f.whyUnknown()
-	case x.passed.Signed != nil:
-		err = f.counted(f.derive(x))
+		err = f.unknownKeyError()
+	case x.signed.Signed != nil:
+		err = f.countPassed(f.derive(x))
 	}
 	n := int64(len(x.list))
 	if err == nil && n > 0 {
-		err = f.mayBegin(x)
+		err = f.admitRequest(x)
 	}
 	if err != nil || n == 0 {
 		x.refuse(err)
 		return
 	}
-	x.left.Store(n + 1)
-	key, session := x.begins()
+	x.pending.Store(n + 1)
+	key, session := x.sessionBegun()
 	// What has an outcome is not touched any more, and Send looks at all of its list.
 	f.Send(x.list, x.errs)
 	if session != 0 {
@@ -176,9 +176,9 @@ func (f *forwardingSession) send(x *forwardedRequest) {
 	x.Answered()
 }
 
-// whyUnknown returns why a key that the other node knows is not known here: it has ended by now, or
+// unknownKeyError returns why a key that the other node knows is not known here: it has ended by now, or
 // this node leads no more, and cannot know of a key that was made since.
-func (f *forwardingSession) whyUnknown() error {
+func (f *forwardingSession) unknownKeyError() error {
 	if err := actors.AwaitKnown(f.Door); err != nil {
 		return err
 	}
@@ -192,14 +192,14 @@ func (x *forwardedRequest) refuse(err error) {
 		x.list[i] = nil
 	}
 	x.err = err
-	x.left.Store(1)
+	x.pending.Store(1)
 	x.Answered()
 }
 
-// mayBegin admits the commands of a request.
-func (f *forwardingSession) mayBegin(x *forwardedRequest) error {
+// admitRequest admits the commands of a request.
+func (f *forwardingSession) admitRequest(x *forwardedRequest) error {
 	f.mu.Lock()
-	over := f.lives == nil
+	over := f.sessions == nil
 	f.mu.Unlock()
 	if over {
 		return actors.ErrStopping
@@ -211,7 +211,7 @@ func (f *forwardingSession) mayBegin(x *forwardedRequest) error {
 
 // Answered counts an outcome, and has the request answered behind the last one.
 func (x *forwardedRequest) Answered() {
-	if x.left.Add(-1) > 0 {
+	if x.pending.Add(-1) > 0 {
 		return
 	}
 	f := x.by
@@ -220,8 +220,8 @@ func (x *forwardedRequest) Answered() {
 		f.Sent(x.list)
 	}
 	f.mu.Lock()
-	f.ended = append(f.ended, x)
-	over := f.lives == nil
+	f.finished = append(f.finished, x)
+	over := f.sessions == nil
 	f.mu.Unlock()
 	if x.meters {
 		f.meter(!over)
@@ -258,8 +258,8 @@ func (x *forwardedRequest) free() {
 	}
 }
 
-// begins returns the session that a request begins; 0: none.
-func (x *forwardedRequest) begins() (*directory.Key, uint64) {
+// sessionBegun returns the session that a request begins; 0: none.
+func (x *forwardedRequest) sessionBegun() (*directory.Key, uint64) {
 	c := x.list[0]
 	if c == nil {
 		return nil, 0

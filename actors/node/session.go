@@ -58,23 +58,23 @@ type forwardingSession struct {
 	// it is an observer: it cannot verify signatures, and is not believed to have done so
 	observer bool
 	line     *line.Line
-	does     *metrics.Link // counts what it does
+	traffic  *metrics.Link // counts what it does
 	// counts what an observer has passed on
 	counts *metrics.Passed
 	slots  int64  // of commands in flight
 	base   uint64 // added to the numbers of its sessions, so that no other node has them
 
-	open  atomic.Int64 // commands without an outcome, and ends of sessions that wait
-	takes atomic.Int64 // reads whose nonces are being taken
+	open       atomic.Int64 // commands without an outcome, and ends of sessions that wait
+	nonceReads atomic.Int64 // reads whose nonces are being taken
 
-	mu    sync.Mutex
-	ended []*forwardedRequest      // that are to be answered; guarded by mu
-	lanes map[uint32]*accountQueue // by account, while a request is in flight; guarded by mu
+	mu       sync.Mutex
+	finished []*forwardedRequest      // that are to be answered; guarded by mu
+	queues   map[uint32]*accountQueue // by account, while a request is in flight; guarded by mu
 	// sessions by their number here; nil: the connection is over; guarded by mu
-	lives   map[uint64]*directory.Key
-	logins  map[uint32]struct{} // keys whose logins an observer has passed on; guarded by mu
-	seed    challenger          // of its challenges
-	answers chan struct{}       // capacity 1: there is something in ended
+	sessions map[uint64]*directory.Key
+	logins   map[uint32]struct{} // keys whose logins an observer has passed on; guarded by mu
+	seed     challenger          // of its challenges
+	answers  chan struct{}       // capacity 1: there is something in ended
 }
 
 // lineOptions are those of connections that forward.
@@ -86,9 +86,9 @@ func lineOptions(t *actors.Timing) line.Options {
 // errNotLeading refuses what forwards.
 var errNotLeading = errors.New("it does not lead, or is about to end")
 
-// forwards takes a connection of a node that follows. Both sides must hold orders against the same
+// acceptForwarding takes a connection of a node that follows. Both sides must hold orders against the same
 // rules. It returns when the connection is over.
-func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
+func (n *Node) acceptForwarding(from string, g *line.Greeting, observer bool) {
 	e := n.engine.Load()
 	if e == nil || e.Stopping() || e.Err() != nil {
 		g.Refuse(errNotLeading)
@@ -100,11 +100,11 @@ func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
 		return
 	}
 	f := &forwardingSession{Engine: e, from: from, edge: n.opts.Edge, observer: observer,
-		does:   &n.traffic.From,
-		counts: &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&n.opts.Timing)),
+		traffic: &n.traffic.From,
+		counts:  &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&n.opts.Timing)),
 		slots: int64(e.Limits().InFlight), base: n.links.Add(1) << sessionBits,
-		lanes: map[uint32]*accountQueue{},
-		lives: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
+		queues:   map[uint32]*accountQueue{},
+		sessions: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
 		answers: make(chan struct{}, 1)}
 	rand.Read(f.seed[:]) //nolint:errcheck // it never fails
 	if g.Take(f.seed[:]) != nil {
@@ -125,7 +125,7 @@ func (f *forwardingSession) run(n *Node) {
 		defer close(answered)
 		f.answer(gone)
 	}()
-	f.does.Up.Add(1)
+	f.traffic.Up.Add(1)
 	err := f.line.Run(func(message []byte) error {
 		p := actors.Parse(message)
 		return f.receive(p.Byte(), p)
@@ -133,10 +133,10 @@ func (f *forwardingSession) run(n *Node) {
 	close(gone)
 	<-answered
 	f.loseSessions()
-	f.does.Up.Add(-1)
+	f.traffic.Up.Add(-1)
 	if _, long := errors.AsType[line.LongMessage](err); long || errors.Is(err,
 		actors.ErrMalformed) {
-		n.useless.Warn(f.Log(), "what forwards commands was disconnected", f.from, err, "from",
+		n.badPeers.Warn(f.Log(), "what forwards commands was disconnected", f.from, err, "from",
 			f.from)
 		return
 	}
@@ -151,7 +151,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		switch {
 		case err != nil:
 		case f.observer:
-			err = f.mayAsk(x)
+			err = f.checkObserver(x)
 		default:
 			err = f.checkForwarded(x)
 		}
@@ -169,7 +169,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		if !f.observer {
 			return actors.ErrMalformed // it verifies what its clients send
 		}
-		return f.passes(p)
+		return f.acceptSigned(p)
 	case forwardTake:
 		number, key, nonce := p.Uint(), p.Bytes(actors.MaxText), p.Uint()
 		k, id := f.Key(key), p.ClientID()
@@ -180,12 +180,12 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		if err := p.Done(); err != nil {
 			return err
 		}
-		if f.takes.Add(1) > int64(f.Limits().Reads) {
-			f.does.Full.Add(1)
-			f.took(number, 0, f.TurnAway(actors.ErrBusy))
+		if f.nonceReads.Add(1) > int64(f.Limits().Reads) {
+			f.traffic.Full.Add(1)
+			f.answerNonce(number, 0, f.TurnAway(actors.ErrBusy))
 		} else {
-			f.does.InFlight.Add(1)
-			go f.take(number, k, nonce, id, signed)
+			f.traffic.InFlight.Add(1)
+			go f.takeNonce(number, k, nonce, id, signed)
 		}
 	case forwardFence:
 		x, key := &forwardedRequest{by: f, number: p.Uint()}, f.Key(p.Bytes(actors.MaxText))
@@ -230,7 +230,7 @@ func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated 
 		c.Renumber(f.numberHere)
 		c.AnsweredTo(x)
 		if gated {
-			c.Through(passed{})
+			c.Through(passedGate{})
 		}
 		x.list = append(x.list, c)
 	}
@@ -238,11 +238,11 @@ func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated 
 	return x, gated, p.Done()
 }
 
-// passed is the gate of a command that has passed its client's gate at another node.
-type passed struct{}
+// passedGate is the gate of a command that has passed its client's gate at another node.
+type passedGate struct{}
 
 // Pass implements Gate.
-func (passed) Pass(give func()) bool {
+func (passedGate) Pass(give func()) bool {
 	give()
 	return true
 }
@@ -255,11 +255,11 @@ func (f *forwardingSession) numberHere(number uint64) uint64 {
 
 // meter counts a request that was carried out, and whether its answer is sent.
 func (f *forwardingSession) meter(sent bool) {
-	f.does.InFlight.Add(-1)
+	f.traffic.InFlight.Add(-1)
 	if sent {
-		f.does.Answered.Add(1)
+		f.traffic.Answered.Add(1)
 	} else {
-		f.does.Unknown.Add(1)
+		f.traffic.Unknown.Add(1)
 	}
 }
 
@@ -276,8 +276,8 @@ func (f *forwardingSession) answer(gone <-chan struct{}) {
 			return
 		}
 		f.mu.Lock()
-		list := f.ended
-		f.ended = nil
+		list := f.finished
+		f.finished = nil
 		f.mu.Unlock()
 		released := f.Released()
 		for _, x := range list {
@@ -295,30 +295,30 @@ func (f *forwardingSession) answer(gone <-chan struct{}) {
 	}
 }
 
-// take takes the nonce of a read in its account's wallet, and answers with a sequence at which, or
+// takeNonce takes the nonce of a read in its account's wallet, and answers with a sequence at which, or
 // above it, the read is to be answered: behind all that the wallet had in flight, if the read names
 // an order by its client order id.
-func (f *forwardingSession) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
+func (f *forwardingSession) takeNonce(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
 	signed *directory.Signed) {
 	var seq uint64
 	var err error
 	if key != nil && signed != nil {
-		if err = f.proves(key, nonce, signed); err == nil {
+		if err = f.checkProof(key, nonce, signed); err == nil {
 			err = f.verify(key, signed)
 		}
-		err = f.counted(err)
+		err = f.countPassed(err)
 	}
 	switch {
 	case err != nil:
 	case key == nil:
-		err = f.whyUnknown()
+		err = f.unknownKeyError()
 	default:
 		q := committed.Position{ClientID: id}
 		if err = despiteFreeze(f.Ask(&q, key, nonce)); err == nil {
 			seq = q.Seq
 		}
 	}
-	f.meter(f.took(number, seq, err))
+	f.meter(f.answerNonce(number, seq, err))
 }
 
 // despiteFreeze leaves out that the account is frozen: the state of the other node, which has the
@@ -330,9 +330,9 @@ func despiteFreeze(err error) error {
 	return err
 }
 
-// took answers a take, and reports whether the answer is sent.
-func (f *forwardingSession) took(number, seq uint64, err error) bool {
-	f.takes.Add(-1)
+// answerNonce answers a take, and reports whether the answer is sent.
+func (f *forwardingSession) answerNonce(number, seq uint64, err error) bool {
+	f.nonceReads.Add(-1)
 	sent := f.line.Send(func(b []byte) []byte {
 		b = wire.AppendUints(append(b, forwardTaken), number, seq)
 		return actors.AppendError(b, err)
@@ -347,9 +347,9 @@ func (f *forwardingSession) took(number, seq uint64, err error) bool {
 // connection.
 func (f *forwardingSession) sessionBegan(key *directory.Key, session uint64) {
 	f.mu.Lock()
-	over := f.lives == nil
+	over := f.sessions == nil
 	if !over {
-		f.lives[session] = key
+		f.sessions[session] = key
 	}
 	f.mu.Unlock()
 	if over {
@@ -362,9 +362,9 @@ func (f *forwardingSession) sessionRefused(x *forwardedRequest) {
 	if len(x.list) != 1 {
 		return
 	}
-	if _, session := x.begins(); session != 0 && x.list[0].Outcome() == actors.Refused {
+	if _, session := x.sessionBegun(); session != 0 && x.list[0].Outcome() == actors.Refused {
 		f.mu.Lock()
-		delete(f.lives, session)
+		delete(f.sessions, session)
 		f.mu.Unlock()
 	}
 }
@@ -372,8 +372,8 @@ func (f *forwardingSession) sessionRefused(x *forwardedRequest) {
 // endSession tells the wallet that a session has ended.
 func (f *forwardingSession) endSession(key *directory.Key, session uint64) {
 	f.mu.Lock()
-	_, lives := f.lives[session]
-	delete(f.lives, session)
+	_, lives := f.sessions[session]
+	delete(f.sessions, session)
 	f.mu.Unlock()
 	if lives {
 		f.SessionLost(key, session)
@@ -383,8 +383,8 @@ func (f *forwardingSession) endSession(key *directory.Key, session uint64) {
 // loseSessions ends the sessions of a connection that is over.
 func (f *forwardingSession) loseSessions() {
 	f.mu.Lock()
-	lives := f.lives
-	f.lives = nil
+	lives := f.sessions
+	f.sessions = nil
 	f.mu.Unlock()
 	for session, key := range lives {
 		f.SessionLost(key, session)

@@ -60,8 +60,8 @@ func parseSigned(p *actors.Parser) *directory.Signed {
 	return s
 }
 
-// A passedOn is what an observer has passed on, and the request is about.
-type passedOn struct {
+// A signedRequest is what an observer has passed on, and the request is about.
+type signedRequest struct {
 	*directory.Signed
 	key     *directory.Key
 	nonce   uint64
@@ -70,20 +70,20 @@ type passedOn struct {
 	answers int  // commands whose outcomes the observer waits for; 0: it asks for Verify
 }
 
-// passes begins a request that an observer has passed on.
-func (f *forwardingSession) passes(p *actors.Parser) error {
+// acceptSigned begins a request that an observer has passed on.
+func (f *forwardingSession) acceptSigned(p *actors.Parser) error {
 	x := &forwardedRequest{by: f, number: p.Uint()}
-	x.passed.key, x.passed.nonce = f.Key(p.Bytes(actors.MaxText)), p.Uint()
-	x.passed.gated, x.passed.back = p.Flag(), p.Flag()
-	x.passed.answers = int(p.UpTo(uint64(f.Limits().Batch)))
-	x.passed.Signed = parseSigned(p)
-	p.Check((x.passed.Signature != nil) != x.passed.gated)
+	x.signed.key, x.signed.nonce = f.Key(p.Bytes(actors.MaxText)), p.Uint()
+	x.signed.gated, x.signed.back = p.Flag(), p.Flag()
+	x.signed.answers = int(p.UpTo(uint64(f.Limits().Batch)))
+	x.signed.Signed = parseSigned(p)
+	p.Check((x.signed.Signature != nil) != x.signed.gated)
 	if err := p.Done(); err != nil {
 		return err
 	}
-	x.keyless = x.passed.key == nil
-	if x.passed.gated && !x.keyless {
-		f.begin(x, x.passed.key.Account)
+	x.keyless = x.signed.key == nil
+	if x.signed.gated && !x.keyless {
+		f.begin(x, x.signed.key.Account)
 	} else {
 		f.begin(x, nil)
 	}
@@ -92,8 +92,8 @@ func (f *forwardingSession) passes(p *actors.Parser) error {
 
 // derive verifies what an observer has passed on, and makes the commands that it asks for.
 func (f *forwardingSession) derive(x *forwardedRequest) error {
-	s := &x.passed
-	if err := f.proves(s.key, s.nonce, s.Signed); err != nil {
+	s := &x.signed
+	if err := f.checkProof(s.key, s.nonce, s.Signed); err != nil {
 		return err
 	}
 	switch {
@@ -115,17 +115,17 @@ func (f *forwardingSession) derive(x *forwardedRequest) error {
 	for _, c := range list {
 		c.AnsweredTo(x)
 		if c.Through(nil); s.gated {
-			c.Through(passed{})
+			c.Through(passedGate{})
 		}
 	}
 	x.list, x.errs = list, make([]error, len(list))
 	return nil
 }
 
-// proves returns nil for what can be a client's. A request without a signature is of a socket that
+// checkProof returns nil for what can be a client's. A request without a signature is of a socket that
 // has logged in over this connection, a login answers a challenge of it, and a nonce is that of a
 // signed request alone.
-func (f *forwardingSession) proves(key *directory.Key, nonce uint64, s *directory.Signed) error {
+func (f *forwardingSession) checkProof(key *directory.Key, nonce uint64, s *directory.Signed) error {
 	login := s.Form == directory.SignedLogin
 	switch {
 	case login && !f.seed.made(string(s.Text)):
@@ -145,8 +145,8 @@ func (f *forwardingSession) verify(key *directory.Key, s *directory.Signed) erro
 	return f.edge.Verify(f.Engine, key, s)
 }
 
-// counted counts what was verified, or refused.
-func (f *forwardingSession) counted(err error) error {
+// countPassed counts what was verified, or refused.
+func (f *forwardingSession) countPassed(err error) error {
 	if err == nil {
 		f.counts.Verified.Add(1)
 	} else {
@@ -157,7 +157,7 @@ func (f *forwardingSession) counted(err error) error {
 
 // logIn verifies the login of a socket: from then on that observer may send its key's commands,
 // over this connection.
-func (f *forwardingSession) logIn(s *passedOn) error {
+func (f *forwardingSession) logIn(s *signedRequest) error {
 	err := f.verify(s.key, s.Signed)
 	if err == nil {
 		f.mu.Lock()
@@ -190,9 +190,9 @@ func (f *forwardingSession) checkForwarded(x *forwardedRequest) error {
 	return nil
 }
 
-// mayAsk returns why an observer must not send commands of its own words; nil: they begin or end
+// checkObserver returns why an observer must not send commands of its own words; nil: they begin or end
 // sessions of a key that has logged in. All other commands follow from what a client has sent.
-func (f *forwardingSession) mayAsk(x *forwardedRequest) error {
+func (f *forwardingSession) checkObserver(x *forwardedRequest) error {
 	for _, c := range x.list {
 		if session, _ := c.Session(); session == 0 || c.Nonce() != 0 {
 			return actors.ErrMalformed

@@ -114,7 +114,7 @@ func (h *thief) hears() error {
 // passing is what passes a request of a key on, of so many commands.
 func passing(key *directory.Key, nonce uint64, commands int) func(b []byte) []byte {
 	return func(b []byte) []byte {
-		return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), key, nonce, false,
+		return appendSignedRequest(wire.AppendUints(append(b, forwardSigned), 1), key, nonce, false,
 			commands)
 	}
 }
@@ -328,7 +328,7 @@ func TestLongRequestsThatArePassedOnTakeManySlots(t *testing.T) {
 		n := 0
 		for ; n < 200; n++ {
 			x := new(forwardedRequest)
-			x.passed.answers, x.passed.Signed = 1, &directory.Signed{Text: make([]byte, bytes)}
+			x.signed.answers, x.signed.Signed = 1, &directory.Signed{Text: make([]byte, bytes)}
 			if !f.hasRoom(x) {
 				break
 			}

@@ -40,14 +40,14 @@ func (n *Node) Lead(ctx context.Context) (*actors.Engine, error) {
 			return nil, ctx.Err()
 		case <-n.life.Dead():
 			return nil, n.life.Err()
-		case <-n.followed: // perhaps because the fold or the store has failed
+		case <-n.journalDone: // perhaps because the fold or the store has failed
 			return nil, cmp.Or(n.life.Err(), actors.ErrStopping)
 		case <-n.lead:
 		}
 		begin := time.Now()
 		e, err := n.build(ctx)
 		if err == nil || errors.Is(err, errUnfit) {
-			n.judged(err)
+			n.setUnfit(err)
 		}
 		if err == nil {
 			go n.oversee(e)
@@ -95,11 +95,11 @@ func (n *Node) build(ctx context.Context) (*actors.Engine, error) {
 
 // becomeLeader makes this node the owner, and builds an engine. It has the turn.
 func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
-	if err := n.settled(); err != nil {
+	if err := n.awaitFold(); err != nil {
 		return nil, err
 	}
 	// The fold stands still from here on, but for what this goroutine gives it.
-	o, _, err := n.agreed()
+	o, _, err := n.termOptions()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -117,7 +117,7 @@ func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, misfit, err := n.agreed()
+	o, misfit, err := n.termOptions()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -150,7 +150,7 @@ func (n *Node) current(ctx context.Context, own *owner.Hold) (*actors.Base, erro
 	}
 	return &actors.Base{Hold: own, Side: n.committed, Meter: n.meter, Sealer: n.sealer,
 		Keys:    n.keys,
-		Cluster: &actors.Cluster{Replica: n.replica, Work: n.work, Settle: n.settled}}, err
+		Cluster: &actors.Cluster{Replica: n.replica, Work: n.work, Settle: n.awaitFold}}, err
 }
 
 // buildEngine builds the engine, on the turn of the committed side: what is built from the state
@@ -160,7 +160,7 @@ func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, e
 	var failed error
 	err := n.onSide(func() {
 		if e, failed = r.Build(o); failed == nil {
-			n.leading = e.Public
+			n.termPublic = e.Public
 		}
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, e
 	if err := e.Launch(); err != nil {
 		n.engine.Store(nil)
 		e.Lose(err) // for those whom other nodes have sent here already
-		n.unwatch()
+		n.dropWatchers()
 		return nil, err
 	}
 	if err := n.life.Err(); err != nil { // the fold failed before it could find the term
@@ -186,12 +186,12 @@ func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, e
 func (n *Node) oversee(e *actors.Engine) {
 	e.Retire()
 	n.engine.Store(nil)
-	n.unwatch()
+	n.dropWatchers()
 	e.Shutdown()
 	n.back <- struct{}{}
 }
 
-// unwatch ends what the channels of a term that is over have watched.
-func (n *Node) unwatch() {
-	n.committed.Send(committed.Deserted{Then: func() { n.leading = nil }})
+// dropWatchers ends what the channels of a term that is over have watched.
+func (n *Node) dropWatchers() {
+	n.committed.Send(committed.DropWatchers{Then: func() { n.termPublic = nil }})
 }

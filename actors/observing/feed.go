@@ -25,7 +25,7 @@ const (
 
 // A feed is sent to one observer.
 type feed struct {
-	*guest
+	*observer
 	q    *line.Question
 	at   uint64 // sequence up to which batches were sent
 	out  []byte // what gathers
@@ -33,8 +33,8 @@ type feed struct {
 }
 
 // feed sends an observer an image, unless it has one, and each batch behind what it has.
-func (x *guest) feed(q *line.Question, p *wire.Reader) error {
-	f := &feed{guest: x, q: q}
+func (x *observer) feed(q *line.Question, p *wire.Reader) error {
+	f := &feed{observer: x, q: q}
 	seq, digest, resumes := p.Uint(), p.Uint(), p.Flag()
 	if !p.End() {
 		return fmt.Errorf("%w: a feed begins with %x", line.ErrMalformed, q.Body)
@@ -63,8 +63,8 @@ func (f *feed) flush() error {
 	return err
 }
 
-// begin tells behind what batches follow.
-func (f *feed) begin(resumed byte, seq, digest uint64) {
+// start tells behind what batches follow.
+func (f *feed) start(resumed byte, seq, digest uint64) {
 	f.at = seq
 	f.out = wire.AppendUints(append(f.out, feedBegin, resumed), seq, digest)
 }
@@ -78,7 +78,7 @@ func digestOf(batch []byte) uint64 {
 // resume goes on behind a batch that the observer has.
 func (f *feed) resume(seq, digest uint64) error {
 	if end, _ := f.store.Known(); seq > end {
-		return f.lacks(seq, end)
+		return f.missing(seq, end)
 	}
 	has, err := f.digest(seq)
 	switch {
@@ -87,13 +87,13 @@ func (f *feed) resume(seq, digest uint64) error {
 	case has != digest:
 		return fmt.Errorf("%w: its journal has another batch to sequence %d", errStartOver, seq)
 	}
-	f.begin(1, seq, digest)
+	f.start(1, seq, digest)
 	return f.flush()
 }
 
-// lacks tells what it means that the journal does not have an observer's sequence: that this member
+// missing tells what it means that the journal does not have an observer's sequence: that this member
 // is behind, or that no member has it any more, because the cluster goes on without what was lost.
-func (f *feed) lacks(seq, end uint64) error {
+func (f *feed) missing(seq, end uint64) error {
 	ctx, cancel := context.WithTimeout(f.q.Ctx, f.silence/4)
 	defer cancel()
 	why := fmt.Errorf("its journal ends at sequence %d", end)
@@ -117,11 +117,11 @@ func (f *feed) digest(seq uint64) (uint64, error) {
 
 // image sends the newest image.
 func (f *feed) image() error {
-	own, err := f.takesImage()
+	own, err := f.claimImage()
 	if err != nil {
 		return err
 	}
-	defer f.endImage(own)
+	defer f.releaseImage(own)
 	image, seq, err := persistence.ReadSnapshot(f.q.Ctx, f.store, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
 		image, seq, err = nil, 0, nil
@@ -133,9 +133,9 @@ func (f *feed) image() error {
 	if err != nil {
 		digest = 0
 	}
-	f.begin(0, seq, digest)
+	f.start(0, seq, digest)
 	f.mu.Lock()
-	own.began = time.Now()
+	own.readAt = time.Now()
 	f.mu.Unlock()
 	if image != nil {
 		var failed error
@@ -167,29 +167,29 @@ type imagePatience struct {
 
 var usualPatience = imagePatience{grace: 10 * time.Second, pace: 1 << 20}
 
-// An imaging is an image on its way to an observer. One is at a time, because a member has all of
+// An imageTransfer is an image on its way to an observer. One is at a time, because a member has all of
 // it in memory.
-type imaging struct {
-	to    *feed
-	began time.Time     // when it was read, and zero before; guarded by Server.mu
-	sent  int           // bytes; guarded by Server.mu
-	over  chan struct{} // closed at its end
+type imageTransfer struct {
+	to     *feed
+	readAt time.Time     // when it was read, and zero before; guarded by Server.mu
+	sent   int           // bytes; guarded by Server.mu
+	over   chan struct{} // closed at its end
 }
 
-var errImaging = errors.New("it sends another observer its image")
+var errTransfer = errors.New("it sends another observer its image")
 
-// takesImage has the feed be the one that gets an image. One that takes its image too slowly ends
+// claimImage has the feed be the one that gets an image. One that takes its image too slowly ends
 // for that. It then ends no other one before it has an image: two slow ones would take turns for
 // ever.
-func (f *feed) takesImage() (*imaging, error) {
-	own := &imaging{to: f, over: make(chan struct{})}
+func (f *feed) claimImage() (*imageTransfer, error) {
+	own := &imageTransfer{to: f, over: make(chan struct{})}
 	late := time.NewTimer(f.silence)
 	defer late.Stop()
 	for {
 		f.mu.Lock()
-		at := f.imaging
+		at := f.transfer
 		if at == nil {
-			f.imaging = own
+			f.transfer = own
 		}
 		slow := at != nil && !f.slow[f.from] && at.isSlow(f.patience)
 		if slow {
@@ -200,7 +200,7 @@ func (f *feed) takesImage() (*imaging, error) {
 		case at == nil:
 			return own, nil
 		case !slow:
-			return nil, errImaging
+			return nil, errTransfer
 		}
 		f.refused.Warn(f.log, "an observer takes its image too slowly, and another one waits",
 			at.to.from, nil, "observer", at.to.from)
@@ -208,7 +208,7 @@ func (f *feed) takesImage() (*imaging, error) {
 		select {
 		case <-at.over:
 		case <-late.C:
-			return nil, errImaging
+			return nil, errTransfer
 		case <-f.q.Ctx.Done():
 			return nil, f.q.Ctx.Err()
 		}
@@ -216,15 +216,15 @@ func (f *feed) takesImage() (*imaging, error) {
 }
 
 // isSlow reports whether an image may end for another one. The caller holds Server.mu.
-func (i *imaging) isSlow(p imagePatience) bool {
-	took := time.Since(i.began)
-	return !i.began.IsZero() && took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
+func (i *imageTransfer) isSlow(p imagePatience) bool {
+	took := time.Since(i.readAt)
+	return !i.readAt.IsZero() && took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
 }
 
-func (f *feed) endImage(own *imaging) {
+func (f *feed) releaseImage(own *imageTransfer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.imaging = nil
+	f.transfer = nil
 	close(own.over)
 }
 
@@ -267,12 +267,12 @@ func (f *feed) next() error {
 	return f.flush()
 }
 
-// leaderLook is how often a member that leads looks for batches: its Follow does not wait.
-const leaderLook = 3 * time.Millisecond
+// leaderPoll is how often a member that leads looks for batches: its Follow does not wait.
+const leaderPoll = 3 * time.Millisecond
 
 // await waits for a batch at a member that leads.
 func (f *feed) await() {
-	look := time.NewTicker(leaderLook)
+	look := time.NewTicker(leaderPoll)
 	defer look.Stop()
 	for f.store.Leads() {
 		if end, _ := f.store.Known(); end > f.at {

@@ -50,7 +50,7 @@ func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = asksForImage(t, s, "o2")
-		if err == nil || !strings.Contains(err.Error(), errImaging.Error()) {
+		if err == nil || !strings.Contains(err.Error(), errTransfer.Error()) {
 			t.Fatalf("another one hears %v", err)
 		}
 		time.Sleep(usualPatience.grace)
@@ -73,7 +73,7 @@ func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if now := s.imaging; now != nil {
+		if now := s.transfer; now != nil {
 			t.Errorf("the image of %s is not over", now.to.from)
 		}
 	})

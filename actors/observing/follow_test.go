@@ -138,7 +138,7 @@ func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal("it stays with a member that answers nothing")
 			}
-			time.Sleep(tellEach)
+			time.Sleep(statusInterval)
 		}
 	})
 }
@@ -156,10 +156,10 @@ func TestOneProcessHasAName(t *testing.T) {
 		second := &Store{o: Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
 			Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: silence,
 			buffer: usualBuffer}, process: first.process + 1, changed: make(chan struct{}),
-			ended: make(chan struct{})}
+			done: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		go second.run(ctx)
-		defer func() { cancel(); <-second.ended }()
+		defer func() { cancel(); <-second.done }()
 		late := time.After(30 * time.Second)
 		for text := ""; !strings.Contains(text, "another process is observer o1"); {
 			select {
@@ -177,7 +177,7 @@ func TestOneProcessHasAName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := second.until(t.Context(), func() (bool, error) {
-			return second.began, nil
+			return second.hasImage, nil
 		}); err != nil {
 			t.Error(err)
 		}
@@ -492,7 +492,7 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 			"two feeds": slices.Concat(greets, asks(1, askFeed, 0, 0, 0),
 				asks(2, askFeed, 0, 0, 0)),
 			"a message that is none":  slices.Concat(greets, framed(77, 1)),
-			"talk with more":          slices.Concat(greets, asks(1, askTalk, 0)),
+			"talk with more":          slices.Concat(greets, asks(1, askControl, 0)),
 			"two questions at a time": slices.Concat(greets, asks(1, askReach), asks(2, askReach)),
 			"a question with more":    slices.Concat(greets, asks(1, askReach, 0)),
 			"a question for a key":    slices.Concat(greets, asks(1, 99, 1, 0)),

@@ -54,7 +54,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(kind, wire.AppendValue(slices.Clone(h), q))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
-		l := &cursor{guest: &guest{Server: &Server{store: &member{}}},
+		l := &cursor{observer: &observer{Server: &Server{store: &member{}}},
 			q: &line.Question{Kind: kind, Body: b}}
 		if run, err := l.parse(); err == nil && run == nil {
 			t.Fatal("a query that is taken has no answer")
@@ -78,7 +78,7 @@ func FuzzMemberSays(f *testing.F) {
 		if feed {
 			err = x.take(t.Context(), b)
 		} else {
-			err = l.hears(b, false)
+			err = l.applyStatus(b, false)
 		}
 		if err != nil && (s.market.Next != nil || s.standing.Leader != "") {
 			t.Fatalf("%x is refused and taken: %v", b, err)

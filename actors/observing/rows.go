@@ -11,7 +11,7 @@ import (
 
 // A loan is the answer to one query.
 type cursor struct {
-	*guest
+	*observer
 	q    *line.Question
 	at   persistence.Horizon
 	scan Scan
@@ -20,8 +20,8 @@ type cursor struct {
 }
 
 // rows answers a query.
-func (x *guest) rows(q *line.Question) (last []byte, err error) {
-	l := &cursor{guest: x, q: q}
+func (x *observer) rows(q *line.Question) (last []byte, err error) {
+	l := &cursor{observer: x, q: q}
 	run, err := l.parse()
 	if err != nil {
 		return nil, err
@@ -34,16 +34,16 @@ func (x *guest) rows(q *line.Question) (last []byte, err error) {
 	}
 	l.scan = x.host.Scan(q.Ctx)
 	defer l.scan.End()
-	err = run(persistence.WithPace(q.Ctx, l.scan.GoOn), l)
+	err = run(persistence.WithPace(q.Ctx, l.scan.TakeTurn), l)
 	return l.page, err
 }
 
-// A running answers a query from the store.
-type running func(ctx context.Context, l *cursor) error
+// An answerFunc answers a query from the store.
+type answerFunc func(ctx context.Context, l *cursor) error
 
-// lend returns how a query is answered whose rows pass a filter.
-func lend[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*T) bool) error,
-	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) running {
+// answerRows returns how a query is answered whose rows pass a filter.
+func answerRows[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*T) bool) error,
+	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) answerFunc {
 	var what Q
 	p.Value(&what)
 	return func(ctx context.Context, l *cursor) error {
@@ -83,37 +83,37 @@ func withdrawalHas(h *persistence.Horizon, w *persistence.Withdrawal) bool {
 func candleHas(*persistence.Horizon, *persistence.Candle) bool { return true }
 
 // parse reads a query.
-func (l *cursor) parse() (run running, err error) {
+func (l *cursor) parse() (run answerFunc, err error) {
 	r := wire.Read(l.q.Body)
 	p, store := &r, l.store
 	p.Value(&l.at)
 	switch l.q.Kind {
 	case askTrades:
-		run = lend(p, store.Trades, tradeHas,
+		run = answerRows(p, store.Trades, tradeHas,
 			func(q *persistence.TradeQuery) *int { return &q.Offset })
 	case askOrders:
-		run = lend(p, store.Orders, orderHas, nil)
+		run = answerRows(p, store.Orders, orderHas, nil)
 	case askOrder:
-		run = lend(p, single(func(ctx context.Context, q orderQuery) (persistence.Order, error) {
+		run = answerRows(p, single(func(ctx context.Context, q orderQuery) (persistence.Order, error) {
 			return store.Order(ctx, q.Account, q.ID)
 		}), orderHas, nil)
 	case askOrdersByID:
-		run = lend(p, func(ctx context.Context, q ordersQuery,
+		run = answerRows(p, func(ctx context.Context, q ordersQuery,
 			fn func(*persistence.Order) bool) error {
 			return store.OrdersByID(ctx, q.Account, q.IDs, fn)
 		}, orderHas, nil)
 	case askDeposits:
-		run = lend(p, l.deposits, depositHas,
+		run = answerRows(p, l.deposits, depositHas,
 			func(q *persistence.DepositQuery) *int { return &q.Offset })
 	case askWithdrawals:
-		run = lend(p, store.Withdrawals, withdrawalHas,
+		run = answerRows(p, store.Withdrawals, withdrawalHas,
 			func(q *persistence.WithdrawalQuery) *int { return &q.Offset })
 	case askWithdrawal:
-		run = lend(p, single(func(ctx context.Context, q idQuery) (persistence.Withdrawal, error) {
+		run = answerRows(p, single(func(ctx context.Context, q idQuery) (persistence.Withdrawal, error) {
 			return store.Withdrawal(ctx, q.ID)
 		}), withdrawalHas, nil)
 	case askCandles:
-		run = lend(p, store.Candles, candleHas, nil)
+		run = answerRows(p, store.Candles, candleHas, nil)
 	}
 	if run == nil || !p.End() {
 		err = fmt.Errorf("%w: a query of kind %d", line.ErrMalformed, l.q.Kind)
@@ -149,7 +149,7 @@ func (l *cursor) add(row any) error {
 	if l.rows++; l.rows < pageRows && len(l.page) < pageBytes {
 		return nil
 	}
-	l.scan.Rest()
+	l.scan.ReleaseTurn()
 	err := l.q.Send(l.page)
 	l.page, l.rows = l.page[:0], 0
 	return err

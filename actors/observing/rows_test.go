@@ -304,12 +304,12 @@ type countedScan struct {
 	went, rested, ended chan struct{} // capacity enough
 }
 
-func (c countedScan) GoOn() error {
+func (c countedScan) TakeTurn() error {
 	c.went <- struct{}{}
 	return c.Err()
 }
-func (c countedScan) Rest() { c.rested <- struct{}{} }
-func (c countedScan) End()  { c.ended <- struct{}{} }
+func (c countedScan) ReleaseTurn() { c.rested <- struct{}{} }
+func (c countedScan) End()         { c.ended <- struct{}{} }
 
 // A paced store asks for a turn behind each trade.
 type paced struct{ persistence.Store }

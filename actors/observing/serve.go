@@ -29,8 +29,8 @@ type Host interface {
 
 // A Scan is a query that may become a long one. One goroutine uses it.
 type Scan interface {
-	GoOn() error // waits for the next turn: see persistence.WithPace
-	Rest()       // gives the turn back until the next GoOn
+	TakeTurn() error // waits for the next turn: see persistence.WithPace
+	ReleaseTurn()    // gives the turn back until the next GoOn
 	End()
 }
 
@@ -43,10 +43,10 @@ type Server struct {
 	silence  time.Duration
 	patience imagePatience
 
-	mu      sync.Mutex
-	seats   map[string]*control // by name; guarded by mu
-	imaging *imaging            // the only one; nil: none; guarded by mu
-	slow    map[string]bool     // observers that lost their image for slowness; guarded by mu
+	mu       sync.Mutex
+	controls map[string]*control // by name; guarded by mu
+	transfer *imageTransfer      // the only one; nil: none; guarded by mu
+	slow     map[string]bool     // observers that lost their image for slowness; guarded by mu
 }
 
 // A seat is what an observer has here. While it has a connection, no other process gets one by its
@@ -54,7 +54,7 @@ type Server struct {
 type control struct {
 	process uint64
 	conn    net.Conn // the newest
-	told    bool     // that there is another process
+	logged  bool     // that there is another process
 }
 
 // NewServer makes the server of a member. silence is after how long an observer that says or takes
@@ -65,16 +65,16 @@ func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 		silence = usualSilence
 	}
 	return &Server{store: store, host: host, log: log, silence: silence, patience: usualPatience,
-		seats: map[string]*control{}, slow: map[string]bool{}}
+		controls: map[string]*control{}, slow: map[string]bool{}}
 }
 
-// A guest is an observer that is served.
-type guest struct {
+// An observer is an observer that is served.
+type observer struct {
 	*Server
-	from  string
-	conn  net.Conn
-	slots chan struct{}      // held by queries that are under way
-	under [askReach + 1]bool // a question of that kind is; guarded by Server.mu
+	from   string
+	conn   net.Conn
+	slots  chan struct{}      // held by queries that are under way
+	active [askReach + 1]bool // a question of that kind is; guarded by Server.mu
 }
 
 // Serve takes a connection of an observer, and returns when that is over. from is the name that the
@@ -88,15 +88,15 @@ func (s *Server) Serve(from string, g *line.Greeting) {
 		s.disconnected(from, line.ErrMalformed)
 		return
 	}
-	if err := s.begin(from, process, g.Conn); err != nil {
+	if err := s.register(from, process, g.Conn); err != nil {
 		g.Refuse(err)
 		return
 	}
-	defer s.end(from, g.Conn)
+	defer s.unregister(from, g.Conn)
 	if err := g.Take(nil); err != nil {
 		return
 	}
-	x := &guest{Server: s, from: from, conn: g.Conn, slots: make(chan struct{}, atOnce)}
+	x := &observer{Server: s, from: from, conn: g.Conn, slots: make(chan struct{}, maxRunning)}
 	session := newSession(g.Conn, s.silence, x.answer)
 	over := make(chan struct{})
 	go func() {
@@ -120,21 +120,21 @@ func (s *Server) disconnected(observer string, err error) {
 	s.refused.Warn(s.log, "an observer was disconnected", observer, err, "observer", observer)
 }
 
-// begin notes the newest connection of an observer, and ends the one before. Another process with
+// register notes the newest connection of an observer, and ends the one before. Another process with
 // the name is refused.
-func (s *Server) begin(from string, process uint64, conn net.Conn) error {
+func (s *Server) register(from string, process uint64, conn net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.seats[from]
+	at := s.controls[from]
 	switch {
 	case at == nil:
 		at = &control{process: process}
-		s.seats[from] = at
+		s.controls[from] = at
 	case at.process != process:
 		err := fmt.Errorf("another process is observer %s: give each a name and a certificate of "+
 			"its own", from)
-		if !at.told {
-			at.told = true
+		if !at.logged {
+			at.logged = true
 			s.log.Warn("an observer is refused: " + err.Error())
 		}
 		return err
@@ -145,28 +145,28 @@ func (s *Server) begin(from string, process uint64, conn net.Conn) error {
 	return nil
 }
 
-func (s *Server) end(from string, conn net.Conn) {
+func (s *Server) unregister(from string, conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := s.seats[from]; at != nil && at.conn == conn { // otherwise a newer one has its place
-		delete(s.seats, from)
+	if at := s.controls[from]; at != nil && at.conn == conn { // otherwise a newer one has its place
+		delete(s.controls, from)
 	}
 }
 
 // answer answers a question of the observer.
-func (x *guest) answer(q *line.Question) (last []byte, err error) {
+func (x *observer) answer(q *line.Question) (last []byte, err error) {
 	if q.Kind > askReach {
 		return x.rows(q)
 	}
-	if !x.begins(q.Kind) {
+	if !x.claim(q.Kind) {
 		return nil, fmt.Errorf("%w: two questions of kind %d", line.ErrMalformed, q.Kind)
 	}
-	defer x.ends(q.Kind)
+	defer x.release(q.Kind)
 	switch p := wire.Read(q.Body); {
 	case q.Kind == askFeed:
 		return nil, x.feed(q, &p)
-	case q.Kind == askTalk && p.End():
-		return nil, x.talk(q)
+	case q.Kind == askControl && p.End():
+		return nil, x.control(q)
 	case q.Kind == askReach && p.End():
 		ctx, cancel := context.WithTimeout(q.Ctx, x.silence)
 		defer cancel()
@@ -176,27 +176,27 @@ func (x *guest) answer(q *line.Question) (last []byte, err error) {
 	return nil, line.ErrMalformed
 }
 
-// begins reports whether a question of a kind is the only one.
-func (x *guest) begins(kind byte) bool {
+// claim reports whether a question of a kind is the only one.
+func (x *observer) claim(kind byte) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	first := !x.under[kind]
-	x.under[kind] = true
+	first := !x.active[kind]
+	x.active[kind] = true
 	return first
 }
 
-func (x *guest) ends(kind byte) {
+func (x *observer) release(kind byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.under[kind] = false
+	x.active[kind] = false
 }
 
-// tellEach is how often a member looks whether there is something to tell.
-const tellEach = 20 * time.Millisecond
+// statusInterval is how often a member looks whether there is something to tell.
+const statusInterval = 20 * time.Millisecond
 
-// talk tells what has changed, until the connection is over.
-func (x *guest) talk(q *line.Question) error {
-	look := time.NewTicker(tellEach)
+// control tells what has changed, until the connection is over.
+func (x *observer) control(q *line.Question) error {
+	look := time.NewTicker(statusInterval)
 	defer look.Stop()
 	var last []byte
 	var shown *market
@@ -226,7 +226,7 @@ func (x *guest) talk(q *line.Question) error {
 }
 
 // status is what the member tells of itself.
-func (x *guest) status() status {
+func (x *observer) status() status {
 	at := x.store.Standing()
 	s := status{x.host.Watermark(), persistence.Standing{Leader: at.Leader, Term: at.Term,
 		Format: at.Format}}

@@ -52,7 +52,7 @@ type Store struct {
 	process             uint64        // tells this store from another one with the same name
 	queries             chan struct{} // held by those that are asked
 	halt                context.CancelFunc
-	ended               chan struct{} // closed when run has ended
+	done                chan struct{} // closed when run has ended
 
 	dropped atomic.Uint64 // sequence up to which rows were left to members
 	batches atomic.Uint64 // that feeds have brought
@@ -61,8 +61,8 @@ type Store struct {
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change; guarded by mu
 	image    []byte        // that the fold begins with; nil: it has it; guarded by mu
-	began    bool          // the image is complete; guarded by mu
-	began0   uint64        // its sequence; guarded by mu
+	hasImage bool          // the image is complete; guarded by mu
+	imageSeq uint64        // its sequence; guarded by mu
 	waiting  []batch       // that have come, and are not folded; guarded by mu
 	bytes    int           // of those; guarded by mu
 	end      uint64        // sequence of the newest that has come; guarded by mu
@@ -72,7 +72,7 @@ type Store struct {
 	standing status        // as the newest member has told; guarded by mu
 	market   market        // guarded by mu
 	failed   error         // why the store has ended; guarded by mu
-	next     *round        // that has not begun; guarded by mu
+	next     *reachRequest // that has not begun; guarded by mu
 	reaching bool          // rounds are under way; guarded by mu
 }
 
@@ -95,19 +95,19 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	o.Silence, o.buffer = cmp.Or(o.Silence, usualSilence), cmp.Or(o.buffer, usualBuffer)
 	ctxRun, halt := context.WithCancel(context.Background())
-	s := &Store{o: o, process: rand.Uint64(), halt: halt, ended: make(chan struct{}),
+	s := &Store{o: o, process: rand.Uint64(), halt: halt, done: make(chan struct{}),
 		queries: make(chan struct{}, maxQueries), changed: make(chan struct{})}
 	s.History = s.At(everything)
 	go s.run(ctxRun)
 	err := s.until(ctx, func() (bool, error) {
 		l := s.link
-		return s.began && l != nil && l.told && l.watermark >= s.began0, nil
+		return s.hasImage && l != nil && l.hasMarket && l.watermark >= s.imageSeq, nil
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("observer %s has found no member to follow: %w", o.Name,
 			err), s.Close())
 	}
-	s.dropped.Store(s.began0)
+	s.dropped.Store(s.imageSeq)
 	return s, nil
 }
 
@@ -155,7 +155,7 @@ func (s *Store) fail(why error) {
 func (s *Store) Close() error {
 	s.fail(errClosed)
 	s.halt()
-	<-s.ended
+	<-s.done
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (s *Store) LoadSnapshot(_ context.Context, back int) (uint64, io.ReadCloser
 	}
 	image := s.image
 	s.image = nil
-	return s.began0, io.NopCloser(bytes.NewReader(image)), nil
+	return s.imageSeq, io.NopCloser(bytes.NewReader(image)), nil
 }
 
 // Beat has the end of what has come.
@@ -249,8 +249,8 @@ func (s *Store) Apply(ctx context.Context, _ persistence.Token, from, to uint64,
 // Watermark is the sequence up to which rows were left to the members.
 func (s *Store) Watermark(context.Context) (uint64, error) { return s.dropped.Load(), nil }
 
-// A round asks for the sequence that is reached, for all that had come before it began.
-type round struct {
+// A reachRequest asks for the sequence that is reached, for all that had come before it began.
+type reachRequest struct {
 	done chan struct{}
 	seq  uint64
 	err  error
@@ -262,17 +262,17 @@ func (s *Store) Reach(ctx context.Context) (uint64, error) {
 	s.mu.Lock()
 	r := s.next
 	if r == nil {
-		r = &round{done: make(chan struct{})}
+		r = &reachRequest{done: make(chan struct{})}
 		s.next = r
 	}
 	if !s.reaching {
 		s.reaching = true
-		go s.rounds()
+		go s.runReaches()
 	}
 	s.mu.Unlock()
 	select {
 	case <-r.done:
-	case <-s.ended:
+	case <-s.done:
 		return 0, errClosed
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -283,8 +283,8 @@ func (s *Store) Reach(ctx context.Context) (uint64, error) {
 	return r.seq, s.until(ctx, func() (bool, error) { return s.end >= r.seq, nil })
 }
 
-// rounds asks, as long as there are questions.
-func (s *Store) rounds() {
+// runReaches asks, as long as there are questions.
+func (s *Store) runReaches() {
 	for {
 		s.mu.Lock()
 		r := s.next

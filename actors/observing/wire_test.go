@@ -171,9 +171,9 @@ func (h *host) Scan(ctx context.Context) Scan {
 // ofCtx has all turns.
 type ofCtx struct{ context.Context }
 
-func (c ofCtx) GoOn() error { return c.Err() }
-func (ofCtx) Rest()         {}
-func (ofCtx) End()          {}
+func (c ofCtx) TakeTurn() error { return c.Err() }
+func (ofCtx) ReleaseTurn()      {}
+func (ofCtx) End()              {}
 
 func (h *host) Dead() <-chan struct{} { return h.dead }
 

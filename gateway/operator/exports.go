@@ -166,7 +166,7 @@ func exportOrders(c *call, q *periodQuery) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ask(new(committed.Written)); err != nil { // refused before the first line
+	if err := c.ask(new(committed.Barrier)); err != nil { // refused before the first line
 		return nil, err
 	}
 	return c.export(func(ctx context.Context, w *rowWriter) error {

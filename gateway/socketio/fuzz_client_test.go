@@ -302,7 +302,7 @@ func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 		eventually(r.t, "all is written", func() bool {
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			return x.link == nil || x.aborted || !x.writing && x.out.empty()
+			return x.link == nil || x.aborted || !x.writerRuns && x.out.empty()
 		})
 	}
 	worked(r.t, server.ServeConn(c))

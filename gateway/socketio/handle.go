@@ -111,7 +111,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, x *session) failure {
 	}
 	switch {
 	case x == nil && known && !socket && ctx.IsGet():
-		return s.behindClose(ctx, string(id))
+		return s.afterClose(ctx, string(id))
 	case x == nil:
 		return unknownSession
 	case !known:

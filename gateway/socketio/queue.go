@@ -104,7 +104,7 @@ func (q *outbox) push(d Delivery) (replaced int) {
 		}
 	}
 	q.bytes += cost(&d)
-	q.count(&d, 1)
+	q.addShared(&d, 1)
 	if q.head > 32 && q.head > len(q.entries)/2 { // use the room at the front again
 		n := copy(q.entries, q.entries[q.head:])
 		clear(q.entries[n:])
@@ -124,8 +124,8 @@ func (q *outbox) replace(d *Delivery) bool {
 	if i := n - q.gone + q.head; waits && i >= q.fixed() {
 		d.free = q.entries[i].free
 		q.bytes += cost(d) - cost(&q.entries[i])
-		q.count(&q.entries[i], -1)
-		q.count(d, 1)
+		q.addShared(&q.entries[i], -1)
+		q.addShared(d, 1)
 		q.entries[i] = *d
 		return true
 	}
@@ -139,7 +139,7 @@ func (q *outbox) replace(d *Delivery) bool {
 	return false
 }
 
-func (q *outbox) count(d *Delivery, n int) {
+func (q *outbox) addShared(d *Delivery, n int) {
 	if d.Shared {
 		q.shared += n
 	}
@@ -153,7 +153,7 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 		e := &q.entries[from]
 		if f(e) {
 			q.bytes -= cost(e)
-			q.count(e, -1)
+			q.addShared(e, -1)
 			removed++
 			continue
 		}
@@ -256,7 +256,7 @@ func (q *outbox) pop() {
 		q.begun = false
 		return
 	}
-	q.count(e, -1)
+	q.addShared(e, -1)
 	if e.Policy == Latest && q.latest[e.Tag] == q.gone {
 		delete(q.latest, e.Tag)
 	}

@@ -22,17 +22,17 @@ import (
 type session struct {
 	// The fields of a delivery are together, from the end of Socket to the beginning of outbox,
 	// because with thousands of clients memory takes the time.
-	first    Socket // sockets[0] of the first namespace, if its session is set
-	mu       sync.Mutex
-	closed   atomic.Bool // set with mu held
-	ending   bool        // closed, and the server does not know yet
-	writing  bool        // the writer runs and alone writes to the link
-	aborted  bool        // the link is closed
-	counted  bool        // the server has the two counts, and counts later writes itself
-	raw      rawWriter   // raw side of link, if it has one
-	writes   uint64      // as in Stats
-	bytesOut uint64
-	out      outbox
+	first      Socket // sockets[0] of the first namespace, if its session is set
+	mu         sync.Mutex
+	closed     atomic.Bool // set with mu held
+	ending     bool        // closed, and the server does not know yet
+	writerRuns bool        // the writer runs and alone writes to the link
+	aborted    bool        // the link is closed
+	counted    bool        // the server has the two counts, and counts later writes itself
+	raw        rawWriter   // raw side of link, if it has one
+	writes     uint64      // as in Stats
+	bytesOut   uint64
+	out        outbox
 
 	link      *link // nil: the transport is polling
 	reason    Reason
@@ -474,8 +474,8 @@ func (x *session) refuse(namespace string, why error) error {
 // leave takes a socket out of its namespace and tells the owner, once. in is held.
 func (x *session) leave(s *Socket, r Reason) {
 	x.mu.Lock()
-	told := s.told
-	s.told, s.state = true, gone
+	told := s.disconnected
+	s.disconnected, s.state = true, gone
 	x.mu.Unlock()
 	if !told && s.hooks.Disconnect != nil {
 		//nolint:errcheck // the socket is out already

@@ -125,12 +125,12 @@ type Socket struct {
 	namespace string
 	// the client's Socket.IO id in this namespace: unguessable, and not the id of Engine.IO, which
 	// is the session's password
-	id      string
-	data    atomic.Pointer[any]
-	early   []Delivery // sent during Connect; session.mu guards it and the last two
-	session *session
-	state   state
-	told    bool // Disconnect was called, or is about to be
+	id           string
+	data         atomic.Pointer[any]
+	early        []Delivery // sent during Connect; session.mu guards it and the last two
+	session      *session
+	state        state
+	disconnected bool // Disconnect was called, or is about to be
 }
 
 // A state is the relation of a socket to its namespace.

@@ -30,14 +30,14 @@ const lingerTimeout = time.Second
 // The HTTP server keeps a hijacked connection together with the buffer of its request. A link reads
 // that buffer, and then uses the connection below.
 type link struct {
-	net.Conn           // nil before take
-	raw      rawWriter // raw side of Conn, if it has one
-	early    []byte    // bytes that the client sent right after its handshake
-	session  *session  // whose bucket counts the bytes; nil: none yet
-	ws       *websocket.Conn
-	reply    []byte // the answer to the handshake, before it is written
-	farewell []byte // the close frame that the library wanted to send
-	frames   frameHeads
+	net.Conn             // nil before take
+	raw        rawWriter // raw side of Conn, if it has one
+	early      []byte    // bytes that the client sent right after its handshake
+	session    *session  // whose bucket counts the bytes; nil: none yet
+	ws         *websocket.Conn
+	reply      []byte // the answer to the handshake, before it is written
+	closeFrame []byte // the close frame that the library wanted to send
+	frames     frameHeads
 }
 
 func newUpgrader() websocket.Upgrader {
@@ -67,7 +67,7 @@ func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.ws, l.reply, l.farewell = ws, l.farewell, nil
+	l.ws, l.reply, l.closeFrame = ws, l.closeFrame, nil
 	ws.SetCloseHandler(func(int, string) error { return nil })
 	return l, nil
 }
@@ -135,7 +135,7 @@ func (l *link) Read(p []byte) (int, error) {
 // Write implements net.Conn for the library. It keeps the answer to the handshake, or a close
 // frame.
 func (l *link) Write(p []byte) (int, error) {
-	l.farewell = bytes.Clone(p)
+	l.closeFrame = bytes.Clone(p)
 	return len(p), nil
 }
 
@@ -269,7 +269,7 @@ func (x *session) control(kind byte, data string) error {
 
 // broken ends a session whose websocket failed.
 func (x *session) broken(l *link, err error) {
-	reason, frame := TransportClose, l.farewell
+	reason, frame := TransportClose, l.closeFrame
 	var v violation
 	var closed *websocket.CloseError
 	switch {

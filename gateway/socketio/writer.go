@@ -61,7 +61,7 @@ func (x *session) wait(d Delivery, free bool) {
 // writeNow writes as much as the system takes without a wait, if nothing waits before. It returns
 // the deliveries that are left. The rest of a delivery written in part waits already. mu is held.
 func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
-	if !x.raw.ok() || x.writing || !x.out.empty() {
+	if !x.raw.ok() || x.writerRuns || !x.out.empty() {
 		return list, nil
 	}
 	a := acquireAttempt()
@@ -85,7 +85,7 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 		if err != nil {
 			return list, err
 		}
-		x.wrote(n)
+		x.countWrite(n)
 		size -= n
 		for len(list) > 0 && n >= len(list[0].Frames) {
 			n -= len(list[0].Frames)
@@ -110,9 +110,9 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 	return list, nil
 }
 
-// wrote counts a write in the session, because processors would fight over a common counter. mu is
+// countWrite counts a write in the session, because processors would fight over a common counter. mu is
 // held.
-func (x *session) wrote(n int) {
+func (x *session) countWrite(n int) {
 	if n <= 0 {
 		return
 	}
@@ -171,19 +171,19 @@ func (x *session) flush() {
 		if !x.out.empty() {
 			x.release()
 		}
-	case x.writing || x.aborted:
+	case x.writerRuns || x.aborted:
 	case x.out.empty():
 		if x.closed.Load() {
 			x.link.closeWrite()
 		}
 	default:
-		x.writing = true
-		x.server.tasks.start(x.write)
+		x.writerRuns = true
+		x.server.tasks.start(x.runWriter)
 	}
 }
 
-// write runs in the writer's goroutine. It ends when nothing waits.
-func (x *session) write() {
+// runWriter runs in the writer's goroutine. It ends when nothing waits.
+func (x *session) runWriter() {
 	a := acquireAttempt()
 	defer a.release()
 	var joined []byte
@@ -191,7 +191,7 @@ func (x *session) write() {
 	for {
 		x.mu.Lock()
 		if x.aborted || x.out.empty() {
-			x.writing = false
+			x.writerRuns = false
 			x.link.Conn.SetWriteDeadline(time.Time{}) //nolint:errcheck // then writing fails too
 			x.flush()
 			x.unlock()
@@ -215,7 +215,7 @@ func (x *session) write() {
 		}
 
 		x.mu.Lock()
-		x.wrote(n)
+		x.countWrite(n)
 		if !x.aborted {
 			x.out.advance(n)
 			if err != nil && (n == 0 || !timedOut(err)) {

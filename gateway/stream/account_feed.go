@@ -12,12 +12,12 @@ import (
 // goes through one desk, in order, and on to the shards of the account's clients. It encodes each
 // event once. It watches an account while the account has a client.
 type accountFeed struct {
-	hub      *Hub
-	number   int
-	writer   ownWriter
-	accounts map[uint32]*ownAccount
-	joins    map[uint64]*ownJoin // by token: clients that wait for an answer
-	touched  []*ownAccount       // of the events in hand, reused
+	hub          *Hub
+	number       int
+	writer       ownWriter
+	accounts     map[uint32]*ownAccount
+	pendingJoins map[uint64]*ownJoin // by token: clients that wait for an answer
+	touched      []*ownAccount       // of the events in hand, reused
 }
 
 // An ownAccount is an account that has clients, or some that wait.
@@ -25,18 +25,18 @@ type ownAccount struct {
 	id      uint32
 	members []int // number of clients by shard
 	total   int
-	waiting int
+	pending int
 	token   uint64      // of the newest answer about the account
 	frames  []*ownFrame // of the events in hand
 }
 
 // newDesk starts a desk, which watches the ends of keys from now on.
 func newAccountFeed(h *Hub, number int) *actor.PID {
-	pid := h.public.SpawnChannel("desk-"+strconv.Itoa(number), func() actor.Actor {
+	pid := h.public.SpawnChannel("account-feed-"+strconv.Itoa(number), func() actor.Actor {
 		return &accountFeed{hub: h, number: number, writer: ownWriter{public: h.public},
-			accounts: map[uint32]*ownAccount{}, joins: map[uint64]*ownJoin{}}
+			accounts: map[uint32]*ownAccount{}, pendingJoins: map[uint64]*ownJoin{}}
 	})
-	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchEnds})
+	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchRevocations})
 	return pid
 }
 
@@ -50,17 +50,17 @@ func (d *accountFeed) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Restarting:
 		d.failed()
-	case *committed.Ends:
+	case *committed.Revocations:
 		for _, x := range m.List {
 			if d.hub.feedNumber(x.Account) == d.number {
-				d.end(x)
+				d.endLogins(x)
 			}
 		}
 	case *ownJoin:
-		d.account(m.login.key.Account.ID).waiting++
-		d.joins[m.token] = m
+		d.account(m.login.key.Account.ID).pending++
+		d.pendingJoins[m.token] = m
 	case *committed.OwnWatched:
-		d.watched(m)
+		d.onWatched(m)
 	case *committed.OwnEvents:
 		d.events(m.List)
 	case *ownGivenUp:
@@ -87,15 +87,15 @@ func (d *accountFeed) account(id uint32) *ownAccount {
 // release ends the watch of an account without clients, of which the newest answer has the token. A
 // client whose join is still behind this message may have been answered already.
 func (d *accountFeed) release(id uint32, token uint64) {
-	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
+	if a := d.accounts[id]; a == nil || a.total == 0 && a.pending == 0 {
 		delete(d.accounts, id)
 		d.hub.public.UnwatchOwn(id, d.hub.feeds[d.number], token)
 	}
 }
 
-// watched admits the client that asked.
-func (d *accountFeed) watched(m *committed.OwnWatched) {
-	j, a := d.joins[m.Token], d.accounts[m.Account]
+// onWatched admits the client that asked.
+func (d *accountFeed) onWatched(m *committed.OwnWatched) {
+	j, a := d.pendingJoins[m.Token], d.accounts[m.Account]
 	if a != nil {
 		a.token = m.Token
 	}
@@ -103,9 +103,9 @@ func (d *accountFeed) watched(m *committed.OwnWatched) {
 		d.release(m.Account, m.Token)
 		return
 	}
-	delete(d.joins, m.Token)
+	delete(d.pendingJoins, m.Token)
 	s := j.client.shard
-	a.waiting--
+	a.pending--
 	a.members[s.number]++
 	a.total++
 	x := &ownAdmitted{join: j, resumed: m.Snapshot == nil}
@@ -120,14 +120,14 @@ func (d *accountFeed) watched(m *committed.OwnWatched) {
 
 // givenUp forgets a client that was told that it failed.
 func (d *accountFeed) givenUp(j *ownJoin) {
-	if d.joins[j.token] == nil {
+	if d.pendingJoins[j.token] == nil {
 		j.client.shard.post(&ownLeaves{client: j.client})
 		return
 	}
-	delete(d.joins, j.token)
+	delete(d.pendingJoins, j.token)
 	id := j.login.key.Account.ID
 	a := d.accounts[id]
-	a.waiting--
+	a.pending--
 	d.release(id, a.token)
 }
 
@@ -158,10 +158,10 @@ func (d *accountFeed) events(list []*committed.OwnEvent) {
 	d.touched = d.touched[:0]
 }
 
-// end ends logins, each on the shard of its client.
-func (d *accountFeed) end(x committed.End) {
+// endLogins ends logins, each on the shard of its client.
+func (d *accountFeed) endLogins(x committed.Revocation) {
 	for _, l := range d.hub.logins.endedBy(x) {
-		l.owner.shard.post(&loginEnded{l, detailOf(x)})
+		l.client.shard.post(&loginEnded{l, detailOf(x)})
 	}
 }
 

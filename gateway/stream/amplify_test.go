@@ -43,7 +43,7 @@ func deafShard(w *world) (*shard, *client, chan struct{}) {
 	s := newShard(h, 0)
 	h.shards = []*shard{s}
 	c := &client{socket: &socketio.Socket{}, shard: s, turn: make(chan struct{}, messagesAtOnce),
-		named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+		pairChannels: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 	s.handle(&connected{client: c})
 	for range messagesAtOnce {
 		<-c.turn
@@ -65,8 +65,8 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 	s, c, joins := deafShard(newWorld(t, nil))
 	names := s.hub.names
 	ask := func(subscribe bool, texts ...string) {
-		list, _ := names.wishes(texts)
-		s.handle(&request{client: c, subscribe: subscribe, wishes: list})
+		list, _ := names.targets(texts)
+		s.handle(&request{client: c, subscribe: subscribe, targets: list})
 		<-c.turn
 	}
 	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, maxNames),
@@ -80,21 +80,21 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 	for range 500 {
 		ask(true, one...)
 	}
-	if len(c.waits) != 1 || waits() != maxNames || c.asking != maxNames {
+	if len(c.waits) != 1 || waits() != maxNames || c.openRequests != maxNames {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
 	if n := c.said("subscribe.error"); n != 500-maxNames || n != c.said("too many requests wait") {
 		t.Errorf("%d requests were refused", n)
 	}
 	ask(false, one...)
-	if waits() != 0 || c.asking != 0 {
+	if waits() != 0 || c.openRequests != 0 {
 		t.Errorf("it waits %d times for what it does not want", waits())
 	}
 	for range 60 {
 		ask(true, all...)
 		ask(true, one...)
 	}
-	if len(c.waits) != 2 || waits() != 120 || c.asking != 120 {
+	if len(c.waits) != 2 || waits() != 120 || c.openRequests != 120 {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
 	for place := range names.pairs {
@@ -111,7 +111,7 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 			t.Errorf("pair %d ends %d waits, want %d", place, n, want)
 		}
 	}
-	if waits() != 0 || c.asking != 0 {
+	if waits() != 0 || c.openRequests != 0 {
 		t.Errorf("it still waits for %d names", waits())
 	}
 	for range names.pairs { // each pair was joined once, for all packets of the client
@@ -128,7 +128,7 @@ func TestEqualNamesOfARequestAreOne(t *testing.T) {
 		"trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
 		"diff ticker trades orderbook.20": 12, strings.Repeat("diff ", 1000): 3 + 1} {
 		list := strings.Fields(text)
-		if _, touched := n.wishes(list[:min(len(list), maxNames+1)]); touched != want {
+		if _, touched := n.targets(list[:min(len(list), maxNames+1)]); touched != want {
 			t.Errorf("%.40s touches %d channels, want %d", text, touched, want)
 		}
 	}
@@ -261,7 +261,7 @@ func TestAClientThatComesBackMissesNothing(t *testing.T) {
 // stop holds a shard up until the returned function is called.
 func (s *shard) stop() (unpark func()) {
 	names := s.hub.names
-	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(),
+	held := &client{turn: make(chan struct{}), pairChannels: names.newSet(), joining: names.newSet(),
 		member: names.newSet()}
 	s.post(&connected{client: held})
 	return func() {

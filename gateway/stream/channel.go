@@ -29,19 +29,19 @@ type channel struct {
 	self   *actor.PID
 	writer writer
 
-	members []int // number of subscribers by shard
-	total   int
-	waiting []*join
-	emptied time.Time // time at which the last subscriber left
+	members      []int // number of subscribers by shard
+	total        int
+	pendingJoins []*join
+	emptied      time.Time // time at which the last subscriber left
 
-	watching bool   // the committed actor sends the pair's changes
-	asked    uint64 // token of the answer that is on its way; 0: none
-	dirty    bool   // the pair has changed since the newest state
-	updateID uint64
-	askedAt  time.Time
-	next     time.Time // earliest time of the next state
-	state    []byte    // frames of the newest state; diff, depth, status: until the next event
-	minute   int64     // ticker: of the newest state, epoch minutes
+	watching     bool   // the committed actor sends the pair's changes
+	pendingToken uint64 // token of the answer that is on its way; 0: none
+	dirty        bool   // the pair has changed since the newest state
+	updateID     uint64
+	askedAt      time.Time
+	next         time.Time // earliest time of the next state
+	state        []byte    // frames of the newest state; diff, depth, status: until the next event
+	minute       int64     // ticker: of the newest state, epoch minutes
 	// bbo: the newest state's levels, first that to buy; the zero level: no order is on that side
 	best [2]trading.Level
 	// candles: the time of the newest state's candle. Those before it are not told: noCandle before
@@ -62,8 +62,8 @@ type (
 		shard int
 		epoch uint64
 	}
-	// look is the message of the timer.
-	look struct{}
+	// timerFired is the message of the timer.
+	timerFired struct{}
 )
 
 // Receive implements actor.Actor.
@@ -74,7 +74,7 @@ func (c *channel) Receive(ctx actor.Context) {
 	case *actor.Restarting:
 		c.failed()
 	case *join:
-		c.waiting = append(c.waiting, m)
+		c.pendingJoins = append(c.pendingJoins, m)
 		c.admitOrAsk()
 	case *left:
 		if m.epoch != c.epoch {
@@ -86,8 +86,8 @@ func (c *channel) Receive(ctx actor.Context) {
 			c.schedule()
 		}
 	case *committed.Watched:
-		if m.Token == c.asked { // otherwise an earlier life asked, and its watch has ended
-			c.watched(m)
+		if m.Token == c.pendingToken { // otherwise an earlier life asked, and its watch has ended
+			c.onWatched(m)
 		}
 	case *committed.BookUpdates:
 		c.units(m)
@@ -96,24 +96,24 @@ func (c *channel) Receive(ctx actor.Context) {
 	case committed.Changed:
 		c.dirty = true
 		c.schedule()
-	case look:
-		c.look()
+	case timerFired:
+		c.onTimer()
 	}
 }
 
 // admitOrAsk admits the waiting clients if their first event is known; otherwise it asks for it.
 func (c *channel) admitOrAsk() {
-	if c.watching && (c.state != nil || !c.kind.begins) {
+	if c.watching && (c.state != nil || !c.kind.startsWithState) {
 		c.admit()
 	}
 	c.schedule()
 }
 
-func (c *channel) ask() {
-	if c.asked != 0 {
+func (c *channel) requestState() {
+	if c.pendingToken != 0 {
 		return
 	}
-	c.asked, c.askedAt = c.hub.tokens.Add(1), time.Now()
+	c.pendingToken, c.askedAt = c.hub.tokens.Add(1), time.Now()
 	switch {
 	case c.family == bbo:
 		c.next = c.askedAt.Add(c.hub.opts.BBOInterval)
@@ -123,14 +123,14 @@ func (c *channel) ask() {
 		c.next = c.askedAt.Add(c.hub.opts.Interval)
 	}
 	w := c.kind.watch
-	w.Channel, w.Pair, w.Token, w.Since = c.self, c.pair, c.asked, c.newest
+	w.Channel, w.Pair, w.Token, w.Since = c.self, c.pair, c.pendingToken, c.newest
 	c.hub.public.Watch(w)
 }
 
-// watched takes the pair's state as of this turn of the channel; later events follow it.
-func (c *channel) watched(m *committed.Watched) {
+// onWatched takes the pair's state as of this turn of the channel; later events follow it.
+func (c *channel) onWatched(m *committed.Watched) {
 	v := m.View
-	c.asked, c.watching, c.dirty = 0, true, false
+	c.pendingToken, c.watching, c.dirty = 0, true, false
 	switch {
 	case c.family == ticker:
 		c.minute = c.askedAt.Unix() / 60
@@ -143,7 +143,7 @@ func (c *channel) watched(m *committed.Watched) {
 		c.candlesAre(v.Candles)
 	case c.family == status:
 		c.state = c.writer.status(nil, m.Status, c.hub.names.pairs)
-	case c.kind.policy == socketio.Resync && len(c.waiting) > 0:
+	case c.kind.policy == socketio.Resync && len(c.pendingJoins) > 0:
 		c.state, c.updateID = c.writer.whole(nil, v), v.UpdateID
 	}
 	c.admit()
@@ -264,11 +264,11 @@ func (c *channel) send(f, closed []byte) {
 // one.
 func (c *channel) admit() {
 	clients := make([][]*client, len(c.hub.shards))
-	for _, j := range c.waiting {
+	for _, j := range c.pendingJoins {
 		clients[j.shard.number] = append(clients[j.shard.number], j.client)
 	}
-	c.total += len(c.waiting)
-	c.waiting = nil
+	c.total += len(c.pendingJoins)
+	c.pendingJoins = nil
 	for i, list := range clients {
 		if len(list) > 0 {
 			c.members[i] += len(list)
@@ -287,19 +287,19 @@ func (c *channel) unwatch() {
 // schedule sets the timer for the channel's next look at its pair. It ends the watch when no client
 // has wanted it for an interval.
 func (c *channel) schedule() {
-	if c.asked != 0 {
+	if c.pendingToken != 0 {
 		return
 	}
 	now := time.Now()
 	var wait time.Duration
 	switch {
-	case c.watching && c.total == 0 && len(c.waiting) == 0:
+	case c.watching && c.total == 0 && len(c.pendingJoins) == 0:
 		if wait = c.emptied.Add(c.hub.opts.Interval).Sub(now); wait <= 0 {
 			c.unwatch()
 			return
 		}
-	case len(c.waiting) > 0 && !c.kind.begins:
-	case len(c.waiting) > 0 || c.watching && c.dirty && c.kind.isState():
+	case len(c.pendingJoins) > 0 && !c.kind.startsWithState:
+	case len(c.pendingJoins) > 0 || c.watching && c.dirty && c.kind.isState():
 		// clients that come and go wait too, which bounds the books that are made
 		wait = max(0, c.next.Sub(now))
 	case c.watching && c.family == ticker: // the window moves on
@@ -308,19 +308,19 @@ func (c *channel) schedule() {
 		return
 	}
 	if wait == 0 {
-		c.ask()
+		c.requestState()
 		return
 	}
 	if c.timer == nil {
 		self, public := c.self, c.hub.public
-		c.timer = time.AfterFunc(wait, func() { public.Tell(self, look{}) })
+		c.timer = time.AfterFunc(wait, func() { public.Notify(self, timerFired{}) })
 		return
 	}
 	c.timer.Reset(wait)
 }
 
-// began is the time of the first beat.
-var began = time.Now()
+// firstBeat is the time of the first beat.
+var firstBeat = time.Now()
 
 // nextBeat returns the time at which the next state may follow one of now. It is at least an
 // interval later, and the same for all channels that change all the time. So a subscriber of
@@ -328,15 +328,15 @@ var began = time.Now()
 func nextBeat(now time.Time, interval time.Duration) time.Time {
 	const lateness = 8 // a timer that is late by 1/8 of an interval keeps the beat
 	period := interval + interval/lateness
-	beat := now.Sub(began) / period
-	if late := now.Sub(began) - beat*period; late <= interval/lateness {
-		return began.Add((beat + 1) * period)
+	beat := now.Sub(firstBeat) / period
+	if late := now.Sub(firstBeat) - beat*period; late <= interval/lateness {
+		return firstBeat.Add((beat + 1) * period)
 	}
-	return began.Add((beat + 2) * period) // the timer did not cause this state
+	return firstBeat.Add((beat + 2) * period) // the timer did not cause this state
 }
 
-// look does one turn of the timer, whose task may be done already.
-func (c *channel) look() {
+// onTimer does one turn of the timer, whose task may be done already.
+func (c *channel) onTimer() {
 	if c.watching && c.family == ticker && time.Now().Unix()/60 > c.minute {
 		c.dirty = true
 	}

@@ -278,7 +278,7 @@ func testAClientHasAtMostSoManyNames(t *testing.T) {
 	if n.topics() != int(status)*200+1 {
 		t.Fatal(n.topics())
 	}
-	c := &client{named: n.newSet()}
+	c := &client{pairChannels: n.newSet()}
 	for i := range maxNames {
 		x, err := n.parse(fmt.Sprint("book_P", i))
 		if err != nil || c.has(&x) || c.count() != i {
@@ -458,7 +458,7 @@ func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 				Levels: []committed.LevelChange{{Side: trading.Sell, Price: 1e10}}})
 		}
 		channel := w.hub.channel(w.hub.names.topic(diff, 0))
-		w.engine.Tell(channel, &committed.BookUpdates{List: list})
+		w.engine.Notify(channel, &committed.BookUpdates{List: list})
 	}
 	// What finds nothing waiting does not count, so another batch waits first: some 170 kB, which
 	// is more than the system's buffers take, and less than the limit. A client of the same shard
@@ -493,7 +493,7 @@ func testAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 	l.subscribe("diff.BTC_USDT")
 	for i := range uint64(20) {
 		// nothing fits before it
-		w.engine.Tell(channel,
+		w.engine.Notify(channel,
 			&committed.BookUpdates{List: []committed.BookUpdate{{UpdateID: 777}}})
 		l.ended()
 		// A client that comes back at once is apart from the clients that are still being

@@ -64,7 +64,7 @@ func TestThePageHasTheLimitsOfAClient(t *testing.T) {
 		fmt.Sprintf("for %d seconds.", int(challengeLife.Seconds())),
 		fmt.Sprintf("A key may be logged in on %d sockets of one node.", loginsPerKey),
 		fmt.Sprintf("%d may be on their way (`stream.orders_in_flight`), and %d more wait;",
-			usualInFlight, mostWaiting),
+			usualInFlight, maxWaiting),
 	} {
 		if !strings.Contains(text, limit) {
 			t.Errorf("the chapter has not %q", limit)

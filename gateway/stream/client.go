@@ -16,22 +16,22 @@ type client struct {
 	silent bool // the client has asked for nothing yet, and gets book_ of all pairs
 	held   bool // the server knows that the client has a subscription or a login
 
-	plain   [families]bool // channels of all pairs that the client named
-	named   set            // channels of one pair that the client named
-	joining set            // channels that have not admitted the client yet
-	member  set            // channels whose subscriber the client is
+	allPairs     [families]bool // channels of all pairs that the client named
+	pairChannels set            // channels of one pair that the client named
+	joining      set            // channels that have not admitted the client yet
+	member       set            // channels whose subscriber the client is
 
-	lane *commandQueue // of its commands; nil: it has sent none. The hooks own it
+	queue *commandQueue // of its commands; nil: it has sent none. The hooks own it
 
-	waits  map[topic]*wait // names without an answer, by their numbers
-	asking int             // number of requests that wait for answers
-	out    []socketio.Delivery
+	waits        map[topic]*wait // names without an answer, by their numbers
+	openRequests int             // number of requests that wait for answers
+	out          []socketio.Delivery
 	// frames of channels that have admitted the client, while an answer to a name of the whole
 	// family is due: the answer goes first
 	early [families]*backlog // nil: no answer is due
 
-	login atomic.Pointer[login] // nil: the client is not logged in
-	own   uint32                // account of which it gets events; 0: none
+	login       atomic.Pointer[login] // nil: the client is not logged in
+	feedAccount uint32                // account of which it gets events; 0: none
 	// token up to which the client has ended its subscriptions to own, those that wait, too
 	ownUntil atomic.Uint64
 	// The hooks of the client's packets own the rest.
@@ -45,26 +45,26 @@ type client struct {
 // A wait is a name that a client asked for, until all its channels have admitted the client.
 type wait struct {
 	text     string
-	requests []*asked // with this name, each once
+	requests []*openRequest // with this name, each once
 }
 
-// An asked is a request without an acknowledgement.
-type asked struct {
+// An openRequest is a request without an acknowledgement.
+type openRequest struct {
 	event    *socketio.Event
 	channels []string // names that the client joined or left
 	open     int      // number of names that wait
 }
 
 // done notes that one name waits no more.
-func (a *asked) done(s *shard, c *client) {
+func (a *openRequest) done(s *shard, c *client) {
 	if a.open--; a.open == 0 {
-		c.asking--
+		c.openRequests--
 		a.finish(s, c)
 	}
 }
 
 // finish acknowledges a request, if the client wants that, after the deliveries before it.
-func (a *asked) finish(s *shard, c *client) {
+func (a *openRequest) finish(s *shard, c *client) {
 	if a.event != nil && a.event.WantsAck() {
 		s.deliver(c)
 		list := append([]string{}, a.channels...)
@@ -74,13 +74,13 @@ func (a *asked) finish(s *shard, c *client) {
 
 // wants reports whether a client asked for a channel, under either name.
 func (c *client) wants(t topic, n *names) bool {
-	return c.named.has(t) || c.plain[n.familyOf(t)]
+	return c.pairChannels.has(t) || c.allPairs[n.familyOf(t)]
 }
 
 // count returns the number of a client's names.
 func (c *client) count() int {
-	n := c.named.len()
-	for _, all := range c.plain {
+	n := c.pairChannels.len()
+	for _, all := range c.allPairs {
 		if all {
 			n++
 		}
@@ -99,19 +99,19 @@ func (c *client) hold() {
 // has reports whether a client asked for a channel by this name.
 func (c *client) has(n *name) bool {
 	if n.all {
-		return c.plain[n.family] && !c.silent
+		return c.allPairs[n.family] && !c.silent
 	}
-	return c.named.has(n.topic)
+	return c.pairChannels.has(n.topic)
 }
 
 func (c *client) set(n *name, on bool) {
 	switch {
 	case n.all:
-		c.plain[n.family] = on
+		c.allPairs[n.family] = on
 	case on:
-		c.named.add(n.topic)
+		c.pairChannels.add(n.topic)
 	default:
-		c.named.remove(n.topic)
+		c.pairChannels.remove(n.topic)
 	}
 }
 
@@ -132,7 +132,7 @@ func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
 
 // listen subscribes a client without a request to the channels that old clients expect.
 func (s *shard) listen(c *client) {
-	c.silent, c.plain[book] = true, true
+	c.silent, c.allPairs[book] = true, true
 	s.joinAll(c, &name{family: book, all: true})
 }
 
@@ -142,7 +142,7 @@ func (s *shard) speak(c *client) (spoken func()) {
 	if !c.silent {
 		return func() {}
 	}
-	c.silent, c.plain[book] = false, false
+	c.silent, c.allPairs[book] = false, false
 	return func() { s.partAll(c, &name{family: book, all: true}) }
 }
 
@@ -184,18 +184,18 @@ var (
 // subscribe answers each name with success, once all of its channels have admitted the client, or
 // with an error.
 func (s *shard) subscribe(m *request) {
-	c, a := m.client, &asked{event: m.event}
+	c, a := m.client, &openRequest{event: m.event}
 	defer s.speak(c)()
-	for i := range m.wishes {
-		n, err := &m.wishes[i].name, m.wishes[i].err
+	for i := range m.targets {
+		n, err := &m.targets[i].name, m.targets[i].err
 		switch {
-		case m.wishes[i].again:
+		case m.targets[i].again:
 			if err == nil && c.has(n) {
 				a.channels = append(a.channels, n.text)
 			}
 			continue
 		case err != nil:
-		case c.asking == maxNames:
+		case c.openRequests == maxNames:
 			err = errWaiting
 		case !c.has(n) && c.count() == maxNames:
 			err = errNames
@@ -206,7 +206,7 @@ func (s *shard) subscribe(m *request) {
 		}
 		// A client that is in by another name, or that asks again because it lost the state, gets
 		// the state anew.
-		if kinds[n.family].begins {
+		if kinds[n.family].startsWithState {
 			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
 			}
@@ -215,7 +215,7 @@ func (s *shard) subscribe(m *request) {
 		a.channels = append(a.channels, n.text)
 		if s.joinAll(c, n) {
 			a.open++
-			c.wait(s.hub.names.number(n), n.text, a)
+			c.addWait(s.hub.names.number(n), n.text, a)
 			continue
 		}
 		s.say(c, success(n.text, now()))
@@ -224,11 +224,11 @@ func (s *shard) subscribe(m *request) {
 		a.finish(s, c)
 		return
 	}
-	c.asking++
+	c.openRequests++
 }
 
-// wait keeps a name until its answer, for one more request.
-func (c *client) wait(number topic, text string, a *asked) {
+// addWait keeps a name until its answer, for one more request.
+func (c *client) addWait(number topic, text string, a *openRequest) {
 	w := c.waits[number]
 	if w == nil {
 		if c.waits == nil {
@@ -271,12 +271,12 @@ func (s *shard) answer(c *client, number topic) {
 }
 
 func (s *shard) unsubscribe(m *request) {
-	c, a := m.client, &asked{event: m.event}
+	c, a := m.client, &openRequest{event: m.event}
 	defer s.speak(c)()
-	for i := range m.wishes {
-		n, err := &m.wishes[i].name, m.wishes[i].err
+	for i := range m.targets {
+		n, err := &m.targets[i].name, m.targets[i].err
 		switch {
-		case m.wishes[i].again:
+		case m.targets[i].again:
 			if err == nil {
 				a.channels = append(a.channels, n.text)
 			}

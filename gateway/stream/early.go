@@ -71,7 +71,7 @@ func (e *backlog) drop(t topic) {
 func (s *shard) release(c *client, f family) {
 	for place := range s.hub.names.pairs {
 		t := s.hub.names.topic(f, place)
-		if s.unwait(c, t) {
+		if s.unholdFrames(c, t) {
 			a := s.topics[t]
 			a.list = append(a.list, subscriber{c, c.socket})
 		}
@@ -89,8 +89,8 @@ func (s *shard) keep(c *client, f family, list []socketio.Delivery) {
 	}
 }
 
-// wait lets a client's frames of a channel wait.
-func (s *shard) wait(c *client, t topic) {
+// holdFrames lets a client's frames of a channel wait.
+func (s *shard) holdFrames(c *client, t topic) {
 	a, n := s.audience(t), s.hub.names
 	e := c.backlog(n.familyOf(t))
 	if e.at == nil {
@@ -100,8 +100,8 @@ func (s *shard) wait(c *client, t topic) {
 	e.at[n.placeOf(t)] = int32(len(a.early))
 }
 
-// unwait ends that wait. It returns false if the client's frames do not wait.
-func (s *shard) unwait(c *client, t topic) bool {
+// unholdFrames ends that wait. It returns false if the client's frames do not wait.
+func (s *shard) unholdFrames(c *client, t topic) bool {
 	n := s.hub.names
 	f, pair := n.familyOf(t), n.placeOf(t)
 	if e := c.early[f]; e == nil || e.at == nil || e.at[pair] == 0 {
@@ -119,9 +119,9 @@ func (s *shard) unwait(c *client, t topic) bool {
 	return true
 }
 
-// unkeep drops the waiting frames of a channel for a client.
-func (s *shard) unkeep(c *client, t topic) {
-	if s.unwait(c, t) {
+// dropHeld drops the waiting frames of a channel for a client.
+func (s *shard) dropHeld(c *client, t topic) {
+	if s.unholdFrames(c, t) {
 		c.early[s.hub.names.familyOf(t)].drop(t)
 	}
 }

@@ -33,10 +33,10 @@ type kind struct {
 	event string // name of the events; those of book have the names of their channels
 	// treatment of events that wait for a slow subscriber: only the newest state waits, a whole
 	// book may replace differences, and trades and orders are never left out
-	policy socketio.Policy
-	begins bool // the first event of each new subscriber is the state
-	soon   bool // events may wait a moment for those of other channels, and share a write
-	text   bool // of levels prices and amounts are text, and a checksum ends each batch
+	policy          socketio.Policy
+	startsWithState bool // the first event of each new subscriber is the state
+	soon            bool // events may wait a moment for those of other channels, and share a write
+	text            bool // of levels prices and amounts are text, and a checksum ends each batch
 	// what a channel asks the committed actor for, without its pair
 	watch committed.Watch
 }
@@ -45,34 +45,34 @@ type kind struct {
 const bookPrefix = "book_"
 
 var kinds = withCandles([families]kind{
-	ticker: {plain: "ticker", event: "ticker", policy: socketio.Latest, begins: true,
+	ticker: {plain: "ticker", event: "ticker", policy: socketio.Latest, startsWithState: true,
 		soon:  true,
 		watch: committed.Watch{Kind: committed.WatchChanges, View: committed.WatchTicker}},
-	diff: {plain: "diff", event: "depth.diff", policy: socketio.Resync, begins: true,
+	diff: {plain: "diff", event: "depth.diff", policy: socketio.Resync, startsWithState: true,
 		watch: committed.Watch{Kind: committed.WatchLevels, View: committed.WatchBook,
 			Levels: -1}},
 	trades: {plain: "trades", event: "trades", policy: socketio.Keep,
 		watch: committed.Watch{Kind: committed.WatchUpdates}},
-	top: {plain: "orderbook.20", event: "orderbook.20", policy: socketio.Latest, begins: true,
+	top: {plain: "orderbook.20", event: "orderbook.20", policy: socketio.Latest, startsWithState: true,
 		soon: true,
 		watch: committed.Watch{Kind: committed.WatchChanges, View: committed.WatchBook,
 			Levels: shownTop}},
 	book: {policy: socketio.Keep, watch: committed.Watch{Kind: committed.WatchUpdates}},
-	depth: {plain: "depth", event: "depth", policy: socketio.Resync, begins: true, text: true,
+	depth: {plain: "depth", event: "depth", policy: socketio.Resync, startsWithState: true, text: true,
 		watch: committed.Watch{Kind: committed.WatchDepth, View: committed.WatchBook,
 			Levels: -1}},
 	full: {plain: "trades.full", event: "trades.full", policy: socketio.Keep,
 		watch: committed.Watch{Kind: committed.WatchUpdates}},
-	bbo: {plain: "bbo", event: "bbo", policy: socketio.Latest, begins: true,
+	bbo: {plain: "bbo", event: "bbo", policy: socketio.Latest, startsWithState: true,
 		watch: committed.Watch{Kind: committed.WatchBest, View: committed.WatchTop}},
-	status: {plain: "status", event: "status", policy: socketio.Keep, begins: true,
+	status: {plain: "status", event: "status", policy: socketio.Keep, startsWithState: true,
 		watch: committed.Watch{Kind: committed.WatchStatus}},
 })
 
 func withCandles(list [families]kind) [families]kind {
 	for f := range market.Frame(market.FrameCount) {
 		list[candles+family(f)] = kind{plain: "candles." + f.String(), event: "candles",
-			policy: socketio.Latest, begins: true, soon: true,
+			policy: socketio.Latest, startsWithState: true, soon: true,
 			watch: committed.Watch{Kind: committed.WatchTrades, View: committed.WatchChart,
 				Frame: f}}
 	}

@@ -15,7 +15,7 @@ func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
 	const beat = 90 * time.Millisecond
 	f := func(asked, next time.Duration) {
 		t.Helper()
-		if got := nextBeat(began.Add(asked), interval).Sub(began); got != next {
+		if got := nextBeat(firstBeat.Add(asked), interval).Sub(firstBeat); got != next {
 			t.Errorf("after %v comes %v, want %v", asked, got, next)
 		}
 	}
@@ -25,7 +25,7 @@ func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
 	f(beat+11*time.Millisecond, 3*beat) // it was not the timer
 	f(2*beat-1, 3*beat)
 	for asked := time.Duration(0); asked < 4*beat; asked += time.Millisecond / 7 {
-		if gap := nextBeat(began.Add(asked), interval).Sub(began) - asked; gap < interval {
+		if gap := nextBeat(firstBeat.Add(asked), interval).Sub(firstBeat) - asked; gap < interval {
 			t.Fatalf("after %v comes the next in %v", asked, gap)
 		}
 	}
@@ -35,7 +35,7 @@ func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
 	const ms = time.Millisecond
 	f := func(pause, since, wait, next time.Duration) {
 		t.Helper()
-		if w, n := nextPause(began, began.Add(since), pause); w != wait || n != next {
+		if w, n := nextPause(firstBeat, firstBeat.Add(since), pause); w != wait || n != next {
 			t.Errorf("%v after a flush with a pause of %v: wait %v and then %v, want %v and %v",
 				since, pause, w, n, wait, next)
 		}
@@ -75,7 +75,7 @@ func TestJoinedPiecesAreBounded(t *testing.T) {
 		var got []int
 		var again, frames []byte
 		for len(pieces) > 0 {
-			frames, pieces = joined(pieces)
+			frames, pieces = joinPieces(pieces)
 			got = append(got, len(frames))
 			again = append(again, frames...)
 		}

@@ -46,7 +46,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	defer emptyPools()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		began = time.Now()
+		firstBeat = time.Now()
 		f(t)
 	})
 }

@@ -155,8 +155,8 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 				return socketio.ErrGone
 			}
 			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))],
-				turn:  make(chan struct{}, messagesAtOnce),
-				named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+				turn:         make(chan struct{}, messagesAtOnce),
+				pairChannels: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 			s.SetData(c)
 			h.counts.clients.Add(1)
 			c.shard.post(&connected{c, silent})
@@ -164,7 +164,7 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 		},
 		Event: func(s *socketio.Socket, e *socketio.Event) {
 			if c, ok := s.Data().(*client); ok {
-				c.asks(e)
+				c.handleEvent(e)
 			}
 		},
 		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
@@ -180,8 +180,8 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 // errNotCurrent ends a client that would get a state which may be old.
 var errNotCurrent = errors.New("this node does not know whether it leads: connect again")
 
-// asks handles a packet of the client: its hook calls it.
-func (c *client) asks(e *socketio.Event) {
+// handleEvent handles a packet of the client: its hook calls it.
+func (c *client) handleEvent(e *socketio.Event) {
 	h := c.shard.hub
 	switch e.Name {
 	case "subscribe", "unsubscribe":
@@ -191,10 +191,10 @@ func (c *client) asks(e *socketio.Event) {
 			c.socket.Close(socketio.ServerClose)
 			return
 		}
-		list, touched := h.names.wishes(channelNames(e.Args))
+		list, touched := h.names.targets(channelNames(e.Args))
 		// the packet itself has been counted
 		if c.spoken = true; c.socket.Spend(touched-1, h.names.mostTouched()) {
-			c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list, event: e})
+			c.post(&request{client: c, subscribe: e.Name == "subscribe", targets: list, event: e})
 		}
 		return
 	}
@@ -224,9 +224,9 @@ func (h *Hub) refuse(e *socketio.Event) {
 var accountEvents = map[string]func(*client, *socketio.Event){
 	"challenge":       (*client).challenged,
 	"login":           (*client).loggedIn,
-	"logout":          (*client).logsOut,
-	"own.subscribe":   (*client).subscribesOwn,
-	"own.unsubscribe": (*client).unsubscribesOwn,
+	"logout":          (*client).logOut,
+	"own.subscribe":   (*client).subscribeOwn,
+	"own.unsubscribe": (*client).unsubscribeOwn,
 }
 
 // messagesAtOnce is the most messages of a client in its shard: enough to ask for all channels

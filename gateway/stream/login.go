@@ -28,16 +28,16 @@ import (
 // if it names the socket in "ends": cut closes the fence. From then on Pass returns false, and no
 // command that Pass lets through is on its way any more, but all of them are with their wallets.
 type login struct {
-	key   *directory.Key // its account and permissions, too
-	owner *client
-	ends  string // id of a socket that may log in with the key no more; "": none
+	key      *directory.Key // its account and permissions, too
+	client   *client
+	replaces string // id of a socket that may log in with the key no more; "": none
 
 	session *actors.Session // whose end cancels orders; nil: that of this login cancels none
 
-	mu    sync.Mutex
-	stage loginStage // guarded by mu
-	open  int        // guarded by mu: packets that have begun and not finished
-	begun bool       // guarded by mu: the wallet may know the session
+	mu           sync.Mutex
+	stage        loginStage // guarded by mu
+	open         int        // guarded by mu: packets that have begun and not finished
+	sessionBegun bool       // guarded by mu: the wallet may know the session
 
 	fence sync.RWMutex // held for reading while a command is given to its wallet
 	cutUp bool         // guarded by fence
@@ -80,7 +80,7 @@ func (l *login) finish() {
 	over := l.open == 0 && l.stage == loginOver
 	l.mu.Unlock()
 	if over {
-		l.owner.shard.hub.logins.remove(l)
+		l.client.shard.hub.logins.remove(l)
 	}
 }
 
@@ -100,7 +100,7 @@ func (l *login) cut() {
 	l.fence.Lock()
 	l.cutUp = true
 	l.fence.Unlock()
-	l.owner.socket.Close(socketio.ServerClose)
+	l.client.socket.Close(socketio.ServerClose)
 }
 
 // answer acknowledges an event with an answer to the account, unless the login has ended. Nothing
@@ -116,9 +116,9 @@ func (l *login) answer(e *socketio.Event, payload []byte) bool {
 	return true
 }
 
-// begins tells the wallet of the login's session, if it has one. False: the call is answered. The
+// beginSession tells the wallet of the login's session, if it has one. False: the call is answered. The
 // login may end meanwhile: then the session ends behind its begin.
-func (l *login) begins(call *api.Call) (ok bool) {
+func (l *login) beginSession(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
 	}
@@ -126,26 +126,26 @@ func (l *login) begins(call *api.Call) (ok bool) {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.begun = begun; begun && l.stage == loginOver {
+		if l.sessionBegun = begun; begun && l.stage == loginOver {
 			l.loseSession()
 		}
 	}()
-	l.owner.socket.Rest(func() { ok = call.BeginSession(l.session, l) })
+	l.client.socket.Rest(func() { ok = call.BeginSession(l.session, l) })
 	begun = ok || call.Failure == api.OutcomeUnknown
 	return ok
 }
 
-// leaves has the end of the login's session cancel nothing. False: the call is answered.
-func (l *login) leaves(call *api.Call) (ok bool) {
+// leaveSession has the end of the login's session cancel nothing. False: the call is answered.
+func (l *login) leaveSession(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
 	}
-	l.owner.socket.Rest(func() { ok = call.LeaveSession(l.key, l.session, l) })
+	l.client.socket.Rest(func() { ok = call.LeaveSession(l.key, l.session, l) })
 	return ok
 }
 
 // loseSession tells the wallet of the session's end, which changes nothing if the client has left.
-func (l *login) loseSession() { l.owner.shard.hub.commands.SessionLost(l.key, l.session.Number) }
+func (l *login) loseSession() { l.client.shard.hub.commands.SessionLost(l.key, l.session.Number) }
 
 // over ends the login. If the client knows of the login, a detail tells it the end; "": it is told
 // nothing. False: the login had ended before. The shard of the client calls it for the end of a
@@ -158,12 +158,12 @@ func (l *login) over(detail string) bool {
 		return false
 	}
 	l.stage = loginOver
-	if l.begun {
+	if l.sessionBegun {
 		l.loseSession()
 	}
 	if told && detail != "" {
 		b := append(encode.Text([]byte(`{"detail":`), detail), '}')
-		l.owner.socket.Deliver([]socketio.Delivery{{Tag: answers, Policy: socketio.Keep,
+		l.client.socket.Deliver([]socketio.Delivery{{Tag: answers, Policy: socketio.Keep,
 			Frames: socketio.AppendFrame(nil, "/", "login.end", b)}}, nil)
 	}
 	return true

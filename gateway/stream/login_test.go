@@ -302,7 +302,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 			t.Error("the login that is over is kept")
 		}
 		// and the socket may not come back under its id
-		if _, f := w.hub.logins.add(&login{key: l.key, owner: l.owner}); f != api.LoginEnded {
+		if _, f := w.hub.logins.add(&login{key: l.key, client: l.client}); f != api.LoginEnded {
 			t.Errorf("%v", f)
 		}
 	})

@@ -63,12 +63,12 @@ type logins struct {
 func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, live := l.owner.socket.ID(), 0
+	id, live := l.client.socket.ID(), 0
 	for _, x := range s.of[l.key.Number] {
 		switch ended, _ := x.isOver(); {
-		case x.ends == id:
+		case x.replaces == id:
 			return nil, api.LoginEnded
-		case x.owner.socket.ID() == l.ends:
+		case x.client.socket.ID() == l.replaces:
 			earlier = x
 		case !ended:
 			live++
@@ -103,7 +103,7 @@ func (s *logins) remove(l *login) {
 }
 
 // endedBy returns the logins that have come to an end.
-func (s *logins) endedBy(x committed.End) []*login {
+func (s *logins) endedBy(x committed.Revocation) []*login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.Key != 0 {
@@ -125,7 +125,7 @@ func (s *logins) count() int {
 }
 
 // detailOf returns the text by which clients learn of an end.
-func detailOf(x committed.End) string {
+func detailOf(x committed.Revocation) string {
 	if x.Key != 0 {
 		return "The key is revoked."
 	}
@@ -149,7 +149,7 @@ func (c *client) loggedIn(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
 	l, wait := c.proven(&call, e.Args)
-	if l != nil && c.begins(l, &call) {
+	if l != nil && c.startLogin(l, &call) {
 		if call.LoggedInAs(l.key, l.session); l.answer(e, acknowledgement(&call, 0)) {
 			c.post(&changed{c})
 			return
@@ -192,12 +192,12 @@ func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait 
 	if session != nil {
 		session.Number = c.shard.hub.logins.sessions.Add(1)
 	}
-	return &login{key: call.Key, owner: c, ends: call.Text("ends"), session: session}, 0
+	return &login{key: call.Key, client: c, replaces: call.Text("ends"), session: session}, 0
 }
 
-// begins lets a login begin, unless the call is answered. From add on the login is told of the end
+// startLogin lets a login begin, unless the call is answered. From add on the login is told of the end
 // of its key, and asks only then whether that has come before.
-func (c *client) begins(l *login, call *api.Call) bool {
+func (c *client) startLogin(l *login, call *api.Call) bool {
 	h := c.shard.hub
 	earlier, f := h.logins.add(l)
 	if f != nil {
@@ -205,7 +205,7 @@ func (c *client) begins(l *login, call *api.Call) bool {
 		return false
 	}
 	c.login.Store(l)
-	standing := committed.Standing{Key: l.key.Number}
+	standing := committed.KeyStatus{Key: l.key.Number}
 	switch err := h.public.Ask(&standing, nil, 0); {
 	case err != nil:
 		call.FailWith(err)
@@ -217,7 +217,7 @@ func (c *client) begins(l *login, call *api.Call) bool {
 		if l.session != nil && earlier != nil && earlier.session != nil {
 			l.session.Instead = earlier.session.Number
 		}
-		begun := l.begins(call)
+		begun := l.beginSession(call)
 		if earlier != nil && (begun || call.Failure == api.OutcomeUnknown) {
 			earlier.cut() // its session may be over
 			if err := h.commands.Settle(l.key); err != nil && begun {
@@ -240,14 +240,14 @@ func (c *client) loggedOut() bool {
 	return true
 }
 
-// logsOut answers a logout. While it is not certain that the end of the socket cancels nothing, the
+// logOut answers a logout. While it is not certain that the end of the socket cancels nothing, the
 // client does not hear of success; when it is certain that it does, the client stays logged in.
-func (c *client) logsOut(e *socketio.Event) {
+func (c *client) logOut(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
 	l := c.login.Load()
 	switch {
-	case l != nil && !l.leaves(&call):
+	case l != nil && !l.leaveSession(&call):
 		if call.Failure == api.OutcomeUnknown && c.loggedOut() {
 			c.shard.post(&ownLeaves{client: c})
 		}
@@ -269,9 +269,9 @@ func (c *client) speakUp() {
 	}
 }
 
-// ended tells a client that its login has come to an end, behind all deliveries until then.
-func (s *shard) ended(m *loginEnded) {
-	c := m.login.owner
+// endLogin tells a client that its login has come to an end, behind all deliveries until then.
+func (s *shard) endLogin(m *loginEnded) {
+	c := m.login.client
 	s.deliver(c)
 	if c.login.Load() == m.login {
 		s.ownPart(c)

@@ -162,7 +162,7 @@ func testCandlesCloseOnce(t *testing.T) {
 			list = append(list, market.Candle{Time: day * 86_400, Open: 1e8, High: 3e8, Low: 1e8,
 				Close: 2e8})
 		}
-		w.engine.Tell(channel, &committed.Watched{View: &committed.View{Candles: list}})
+		w.engine.Notify(channel, &committed.Watched{View: &committed.View{Candles: list}})
 	}
 	is := func(day int64, closed bool) {
 		t.Helper()

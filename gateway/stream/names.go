@@ -103,9 +103,9 @@ type target struct {
 	again bool  // the request has the name already, so this one does not count
 }
 
-// wishes parses the names of a request. touched is the number of channels that the request touches;
+// targets parses the names of a request. touched is the number of channels that the request touches;
 // an unknown name counts as one.
-func (n *names) wishes(texts []string) (list []target, touched int) {
+func (n *names) targets(texts []string) (list []target, touched int) {
 	list = make([]target, len(texts))
 	first := make(map[string]int, len(texts))
 	for i, text := range texts {

@@ -32,9 +32,9 @@ var commands = func() map[string]*api.Operation {
 	return all
 }()
 
-// mostWaiting is how many commands of a client wait while as many as may be are in flight. For
+// maxWaiting is how many commands of a client wait while as many as may be are in flight. For
 // further ones the server reads nothing more from the client.
-const mostWaiting = 64
+const maxWaiting = 64
 
 // A lane has the commands of one client. It begins with the client's first command.
 type commandQueue struct {
@@ -42,7 +42,7 @@ type commandQueue struct {
 	most   int // commands in flight
 
 	mu      sync.Mutex
-	queue   []*order // commands that wait; guarded by mu, as all below
+	waiting []*order // commands that wait; guarded by mu, as all below
 	open    int      // commands that have begun and have no answer
 	sending bool     // a goroutine is on its way to the wallet with one of them
 	acks    []byte   // answers that are not sent
@@ -53,7 +53,7 @@ type commandQueue struct {
 
 // An order is a command of a lane, on its way through one goroutine.
 type order struct {
-	lane      *commandQueue
+	queue     *commandQueue
 	login     *login
 	operation *api.Operation
 	event     *socketio.Event
@@ -77,23 +77,23 @@ func (c *client) orders(o *api.Operation, e *socketio.Event) {
 		e.AckJSON(acknowledgement(call, 0)) //nolint:errcheck // it may be gone
 		return
 	}
-	if c.lane == nil {
-		c.lane = &commandQueue{client: c, most: c.shard.hub.opts.OrdersInFlight,
+	if c.queue == nil {
+		c.queue = &commandQueue{client: c, most: c.shard.hub.opts.OrdersInFlight,
 			room: make(chan struct{}, 1)}
 	}
-	c.lane.push(&order{lane: c.lane, login: l, operation: o, event: e})
+	c.queue.push(&order{queue: c.queue, login: l, operation: o, event: e})
 }
 
 // push adds a command. It waits for a place; a command in flight has an outcome in time, known or
 // not.
 func (n *commandQueue) push(o *order) {
 	n.mu.Lock()
-	for len(n.queue) >= mostWaiting {
+	for len(n.waiting) >= maxWaiting {
 		n.mu.Unlock()
 		n.client.socket.Rest(func() { <-n.room })
 		n.mu.Lock()
 	}
-	n.queue = append(n.queue, o)
+	n.waiting = append(n.waiting, o)
 	next := n.next()
 	n.mu.Unlock()
 	if next != nil {
@@ -103,11 +103,11 @@ func (n *commandQueue) push(o *order) {
 
 // next takes the command that may go to the wallet now, nil if none may. mu is held.
 func (n *commandQueue) next() *order {
-	if n.sending || len(n.queue) == 0 || n.open >= n.most {
+	if n.sending || len(n.waiting) == 0 || n.open >= n.most {
 		return nil
 	}
-	o := n.queue[0]
-	n.queue = n.queue[:copy(n.queue, n.queue[1:])]
+	o := n.waiting[0]
+	n.waiting = n.waiting[:copy(n.waiting, n.waiting[1:])]
 	n.sending = true
 	n.open++
 	select {
@@ -121,7 +121,7 @@ func (n *commandQueue) next() *order {
 func (o *order) run() {
 	for o != nil {
 		o.carryOut()
-		n := o.lane
+		n := o.queue
 		n.mu.Lock()
 		n.open--
 		if !o.passed {
@@ -134,19 +134,19 @@ func (o *order) run() {
 
 // carryOut runs the command's operation, after the checks that a request has, and answers.
 func (o *order) carryOut() {
-	guard := o.login.owner.shard.hub.opts.Guard
+	guard := o.login.client.shard.hub.opts.Guard
 	call := calls.Get().(*api.Call)
 	guard.Begin(call)
 	call.Key, call.Gate = o.login.key, o
 	o.use(guard, call)
 	guard.Report(call, o.event.Name)
 	if call.Failure == api.NotLoggedIn {
-		o.login.owner.shard.post(&loginEnded{o.login, api.NotLoggedIn.Detail})
+		o.login.client.shard.post(&loginEnded{o.login, api.NotLoggedIn.Detail})
 	}
 	if !o.passed {
 		o.login.finish()
 	}
-	o.lane.client.shard.hub.counts.commands.Add(1)
+	o.queue.client.shard.hub.counts.commands.Add(1)
 	o.answer(acknowledgement(call, 0))
 	call.Reset()
 	calls.Put(call)
@@ -170,11 +170,11 @@ func (o *order) use(guard Guard, call *api.Call) {
 		call.Fail(api.Unauthenticated, "")
 	case guard.Permit(call, o.operation):
 		// its account's rates have counted it, and are its bounds
-		o.lane.client.socket.GiveBack(len(fields) + len(o.event.Name))
+		o.queue.client.socket.GiveBack(len(fields) + len(o.event.Name))
 		if call.Key.Material == nil {
 			call.Key = call.Key.With(&directory.Signed{Method: o.operation.Method,
 				Path: o.operation.Path, Form: directory.SignedJSON,
-				Address: o.lane.client.socket.Address(), Text: fields})
+				Address: o.queue.client.socket.Address(), Text: fields})
 		}
 		o.operation.Run(call)
 	}
@@ -185,7 +185,7 @@ func (o *order) use(guard Guard, call *api.Call) {
 func (o *order) Pass(give func()) bool {
 	ok := o.login.Pass(give)
 	o.login.finish()
-	n := o.lane
+	n := o.queue
 	n.mu.Lock()
 	o.passed, n.sending = true, false
 	next := n.next()
@@ -198,7 +198,7 @@ func (o *order) Pass(give func()) bool {
 
 // answer sends an answer, with others that are there at the same time.
 func (o *order) answer(json []byte) {
-	n := o.lane
+	n := o.queue
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acks = o.event.AppendAck(n.acks, json)

@@ -53,7 +53,7 @@ type (
 		event  *socketio.Event
 	}
 	// ownFailed is a desk that has forgotten its clients.
-	ownFailed struct{ desk int }
+	ownFailed struct{ feed int }
 )
 
 // readOwn is the operation that a subscription to own is, as permissions and limits see it.
@@ -62,8 +62,8 @@ var readOwn = api.Operation{Method: "GET", Private: true, Permission: event.Perm
 // done is the acknowledgement of what has no other answer.
 var done = []byte(`{"status":200,"body":{}}`)
 
-// subscribesOwn subscribes the client to own, or answers why not.
-func (c *client) subscribesOwn(e *socketio.Event) {
+// subscribeOwn subscribes the client to own, or answers why not.
+func (c *client) subscribeOwn(e *socketio.Event) {
 	c.speakUp()
 	h, l := c.shard.hub, c.login.Load()
 	if l == nil {
@@ -72,14 +72,14 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 	}
 	var call api.Call
 	h.opts.Guard.Begin(&call)
-	after, wait := l.reads(&call, e.Args)
+	after, wait := l.checkRead(&call, e.Args)
 	if call.Failure != nil || call.Status != 200 {
 		e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
 		return
 	}
 	j := &ownJoin{h.tokens.Add(1), c, l, e}
 	desk := h.feedOf(l.key.Account.ID)
-	h.public.Tell(desk, j)
+	h.public.Notify(desk, j)
 	err := h.public.WatchOwn(committed.Client{Key: l.key},
 		&committed.OwnWatch{Channel: desk, Token: j.token, After: after})
 	if err == nil {
@@ -89,13 +89,13 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 	if e.AckJSON(acknowledgement(&call, 0)) != nil && e.WantsAck() {
 		return // the shard was faster
 	}
-	h.public.Tell(desk, &ownGivenUp{j})
+	h.public.Notify(desk, &ownGivenUp{j})
 }
 
-// reads checks that the key of a login may read its account now, and takes a token of its private
+// checkRead checks that the key of a login may read its account now, and takes a token of its private
 // reads. It returns the sequence that the client names; otherwise the call is answered.
-func (l *login) reads(call *api.Call, args []json.RawMessage) (after uint64, wait int) {
-	guard := l.owner.shard.hub.opts.Guard
+func (l *login) checkRead(call *api.Call, args []json.RawMessage) (after uint64, wait int) {
+	guard := l.client.shard.hub.opts.Guard
 	if wait = guard.Read(call, l.key); wait > 0 {
 		return 0, wait
 	}
@@ -115,8 +115,8 @@ func (l *login) reads(call *api.Call, args []json.RawMessage) (after uint64, wai
 	return after, 0
 }
 
-// unsubscribesOwn ends the client's subscription to own, if it has one or waits for one.
-func (c *client) unsubscribesOwn(e *socketio.Event) {
+// unsubscribeOwn ends the client's subscription to own, if it has one or waits for one.
+func (c *client) unsubscribeOwn(e *socketio.Event) {
 	c.ownUntil.Store(c.shard.hub.tokens.Load())
 	c.post(&ownLeaves{c, e})
 }
@@ -126,7 +126,7 @@ func (c *client) unsubscribesOwn(e *socketio.Event) {
 func (s *shard) ownAdmit(m *ownAdmitted) {
 	c, l := m.join.client, m.join.login
 	account := l.key.Account.ID
-	known := slices.Contains(s.owners[account], c)
+	known := slices.Contains(s.accountClients[account], c)
 	wanted := !c.gone && m.join.token > c.ownUntil.Load()
 	if !c.gone {
 		s.deliver(c)
@@ -146,8 +146,8 @@ func (s *shard) ownAdmit(m *ownAdmitted) {
 		return
 	}
 	if !known {
-		s.owners[account] = append(s.owners[account], c)
-		c.own = account
+		s.accountClients[account] = append(s.accountClients[account], c)
+		c.feedAccount = account
 		s.hub.counts.own.Add(1)
 	}
 	if len(m.first) > 0 {
@@ -165,29 +165,29 @@ func (c *client) notLoggedIn(e *socketio.Event) {
 
 // ownEvents gives the clients of an account its newest events.
 func (s *shard) ownEvents(m *ownFrames) {
-	for _, c := range s.owners[m.account] {
+	for _, c := range s.accountClients[m.account] {
 		s.put(c, ownDelivery(m.list))
 	}
 }
 
 // ownPart takes a client from its account.
 func (s *shard) ownPart(c *client) {
-	if c.own == 0 {
+	if c.feedAccount == 0 {
 		return
 	}
-	list := s.owners[c.own]
+	list := s.accountClients[c.feedAccount]
 	if list = slices.DeleteFunc(list, func(x *client) bool { return x == c }); len(list) == 0 {
-		delete(s.owners, c.own)
+		delete(s.accountClients, c.feedAccount)
 	} else {
-		s.owners[c.own] = list
+		s.accountClients[c.feedAccount] = list
 	}
 	s.hub.counts.own.Add(-1)
-	s.ownLeft(c.own)
-	c.own = 0
+	s.ownLeft(c.feedAccount)
+	c.feedAccount = 0
 }
 
 func (s *shard) ownLeft(account uint32) {
-	s.hub.public.Tell(s.hub.feedOf(account), &ownLeft{account, s.number})
+	s.hub.public.Notify(s.hub.feedOf(account), &ownLeft{account, s.number})
 }
 
 // ownLeave ends a client's subscription, and answers its request.

@@ -40,9 +40,9 @@ func (m *ownMessage) rows() int {
 
 // An ownWriter makes the frames of accounts. Its frames are shared and never changed.
 type ownWriter struct {
-	public *actors.Public
-	body   []byte      // of one event, reused
-	own    *ownMessage // an event, reused; nil: a frame has it
+	public  *actors.Public
+	body    []byte      // of one event, reused
+	message *ownMessage // an event, reused; nil: a frame has it
 }
 
 // row appends one row of a message, of all its rows.
@@ -63,9 +63,9 @@ func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 	return api.AppendWithdrawal(b, w.public, &m.withdrawals[i-len(m.deposits)])
 }
 
-// lists appends the rows [from, to) of a message in their lists, until there are more than most
+// appendLists appends the rows [from, to) of a message in their lists, until there are more than most
 // bytes.
-func (w *ownWriter) lists(b []byte, m *ownMessage, from, to, most int) []byte {
+func (w *ownWriter) appendLists(b []byte, m *ownMessage, from, to, most int) []byte {
 	first := 0
 	list := func(name string, n int) {
 		b = append(append(append(b, `,"`...), name...), `":[`...)
@@ -103,7 +103,7 @@ type ownFrame struct {
 
 // frame returns the frame of a message.
 func (w *ownWriter) frame(m *ownMessage) *ownFrame {
-	b := w.lists(append(w.body[:0], m.head...), m, 0, m.rows(), ownPart)
+	b := w.appendLists(append(w.body[:0], m.head...), m, 0, m.rows(), ownPart)
 	w.body = b
 	if len(b)+len(m.tail)+1 <= ownPart {
 		w.body = append(append(b, m.tail...), '}')
@@ -137,7 +137,7 @@ func (f *ownFrame) part(n int) []byte {
 	b := strconv.AppendInt(append(append([]byte(nil), m.head...), `,"part":`...), int64(n+1), 10)
 	b = strconv.AppendInt(append(b, `,"parts":`...), int64(len(f.cuts)-1), 10)
 	w := ownWriter{public: f.writer.public}
-	b = w.lists(b, m, f.cuts[n], f.cuts[n+1], math.MaxInt)
+	b = w.appendLists(b, m, f.cuts[n], f.cuts[n+1], math.MaxInt)
 	return socketio.AppendFrame(nil, "/", "own", append(append(b, m.tail...), '}'))
 }
 
@@ -161,10 +161,10 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	if f, ok := x.Encoded.(*ownFrame); ok {
 		return f
 	}
-	if w.own == nil {
-		w.own = &ownMessage{}
+	if w.message == nil {
+		w.message = &ownMessage{}
 	}
-	m := w.own
+	m := w.message
 	b := sequence(append(m.head[:0], '{'), x.Seq, x.Prev)
 	b = encode.Seconds(append(b, `,"timestamp":`...), x.TimeUs)
 	b = encode.Text(append(b, `,"cause":`...), causes[x.Cause])
@@ -184,7 +184,7 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	}
 	f := w.frame(m)
 	if f.parts != nil {
-		w.own = nil
+		w.message = nil
 	}
 	x.Encoded = f
 	return f
@@ -212,13 +212,13 @@ func (w *ownWriter) snapshot(s *committed.OwnSnapshot) *ownFrame {
 	return w.frame(m)
 }
 
-// own is the tag of deliveries of own events.
-const own = answers - 1
+// ownTag is the tag of deliveries of own events.
+const ownTag = answers - 1
 
 // ownDelivery returns a delivery of frames in order. What does not fit into one write is made as
 // the client takes it.
 func ownDelivery(list []*ownFrame) socketio.Delivery {
-	d := socketio.Delivery{Tag: own, Policy: socketio.Keep}
+	d := socketio.Delivery{Tag: ownTag, Policy: socketio.Keep}
 	if len(list) == 1 && list[0].whole != nil {
 		d.Frames = list[0].whole
 		return d

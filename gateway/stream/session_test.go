@@ -198,7 +198,7 @@ func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 			l.mustProtect(key, 0)
 			w.must(end())
 			eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
-			q := committed.Standing{Key: w.keys[trader].Number}
+			q := committed.KeyStatus{Key: w.keys[trader].Number}
 			if err := w.engine.Ask(&q, nil, 0); err != nil || !q.Frozen && !q.Revoked {
 				t.Errorf("%+v, %v", q, err)
 			}
@@ -217,7 +217,7 @@ func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 		l.mustProtect("key-trader-0", 60)
 		old := w.loginOf("key-trader-0")
 		l.ask("logout")
-		late := &login{key: old.key, owner: old.owner, session: &actors.Session{Number: 77}}
+		late := &login{key: old.key, client: old.client, session: &actors.Session{Number: 77}}
 		if !late.over("") {
 			t.Fatal("it was over")
 		}
@@ -225,7 +225,7 @@ func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 		guard := testGuard{w}
 		guard.Begin(&call)
 		guard.Login(&call, netip.Addr{}, &Proof{"key-trader-0", "right", "x"})
-		if !late.begins(&call) {
+		if !late.beginSession(&call) {
 			t.Fatalf("the session does not begin: %+v", call.Failure)
 		}
 		eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })

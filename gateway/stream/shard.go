@@ -20,16 +20,16 @@ type shard struct {
 	soon bool          // guarded by mu: a timer will wake the shard for its messages
 	wake chan struct{} // capacity 1: the shard has messages
 
-	clients map[*client]struct{}
-	owners  map[uint32][]*client // that get events of an account, by account
-	topics  []*audience          // nil: no client of the shard has been in the channel
-	active  []topic              // channels whose frames wait for the end of the flush
-	ready   []*client            // clients with deliveries in out
-	out     []socketio.Delivery  // of the channel that is being flushed
-	lost    []place              // places whose backlog was dropped in this flush
-	dropped []uint32
-	flushed time.Time     // begin of the last flush of channels; answers alone are none
-	pause   time.Duration // after that begin
+	clients        map[*client]struct{}
+	accountClients map[uint32][]*client // that get events of an account, by account
+	topics         []*audience          // nil: no client of the shard has been in the channel
+	active         []topic              // channels whose frames wait for the end of the flush
+	ready          []*client            // clients with deliveries in out
+	out            []socketio.Delivery  // of the channel that is being flushed
+	lost           []place              // places whose backlog was dropped in this flush
+	dropped        []uint32
+	flushed        time.Time     // begin of the last flush of channels; answers alone are none
+	pause          time.Duration // after that begin
 }
 
 // An audience has the subscribers of a channel on one shard.
@@ -67,7 +67,7 @@ type (
 	request struct {
 		client    *client
 		subscribe bool
-		wishes    []target
+		targets   []target
 		event     *socketio.Event // to acknowledge if the client wants that; nil: none
 	}
 	// changed is a client that has spoken, or has logged in or out.
@@ -99,7 +99,7 @@ type (
 
 func newShard(h *Hub, number int) *shard {
 	return &shard{hub: h, number: number, wake: make(chan struct{}, 1),
-		clients: map[*client]struct{}{}, owners: map[uint32][]*client{},
+		clients: map[*client]struct{}{}, accountClients: map[uint32][]*client{},
 		topics: make([]*audience, h.names.topics())}
 }
 
@@ -234,7 +234,7 @@ func (s *shard) handle(m any) {
 		}
 		m.client.turn <- struct{}{}
 	case *loginEnded:
-		s.ended(m)
+		s.endLogin(m)
 	case *ownAdmitted:
 		s.ownAdmit(m)
 	case *ownLeaves:
@@ -243,7 +243,7 @@ func (s *shard) handle(m any) {
 			m.client.turn <- struct{}{}
 		}
 	case *ownFailed:
-		s.ownFail(m.desk)
+		s.ownFail(m.feed)
 	case *admitted:
 		s.admit(m)
 	case *failed:
@@ -294,7 +294,7 @@ func (s *shard) take(t topic) {
 func (s *shard) takePieces(t topic, policy socketio.Policy, pieces [][]byte) {
 	for rest := pieces; len(rest) > 0; {
 		var frames []byte
-		frames, rest = joined(rest)
+		frames, rest = joinPieces(rest)
 		s.out = append(s.out, socketio.Delivery{Tag: uint32(t), Policy: policy, Frames: frames})
 	}
 	clear(pieces)
@@ -375,8 +375,8 @@ func (s *shard) deliverAll() {
 // disconnected although a whole book could replace them.
 const longestJoined = 16 << 10
 
-// joined returns the first pieces as one piece of memory; a lone piece is not copied.
-func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
+// joinPieces returns the first pieces as one piece of memory; a lone piece is not copied.
+func joinPieces(pieces [][]byte) (frames []byte, rest [][]byte) {
 	n, size := 1, len(pieces[0])
 	for n < len(pieces) && size+len(pieces[n]) <= longestJoined {
 		size += len(pieces[n])
@@ -436,7 +436,7 @@ func (s *shard) admit(m *admitted) {
 				Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 		}
 		if c.waits[s.hub.names.numberOfAll(f)] != nil {
-			s.wait(c, m.topic)
+			s.holdFrames(c, m.topic)
 			s.keep(c, f, first)
 			s.admittedTo(c, m.topic)
 			continue
@@ -451,13 +451,13 @@ func (s *shard) admit(m *admitted) {
 
 // leave tells a channel that it has one subscriber fewer here.
 func (s *shard) leave(t topic) {
-	s.hub.public.Tell(s.hub.channel(t), &left{s.number, s.topics[t].epoch})
+	s.hub.public.Notify(s.hub.channel(t), &left{s.number, s.topics[t].epoch})
 }
 
 // join asks a channel to admit a client.
 func (s *shard) join(c *client, t topic) {
 	c.joining.add(t)
-	s.hub.public.Tell(s.hub.channel(t), &join{c, s})
+	s.hub.public.Notify(s.hub.channel(t), &join{c, s})
 }
 
 // part removes a client from a channel.
@@ -466,7 +466,7 @@ func (s *shard) part(c *client, t topic) {
 		return
 	}
 	a := s.topics[t]
-	s.unkeep(c, t)
+	s.dropHeld(c, t)
 	for i := range a.list {
 		if a.list[i].client == c {
 			last := len(a.list) - 1
@@ -505,7 +505,7 @@ func (s *shard) disconnect(c *client) {
 	delete(s.clients, c)
 	s.ownPart(c)
 	for t := range c.member.all {
-		s.unkeep(c, t)
+		s.dropHeld(c, t)
 		s.forget(c, t)
 		if a := s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
 			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool {
@@ -521,7 +521,7 @@ func (s *shard) disconnect(c *client) {
 // for its admission. The next life of the channel does not know them.
 func (s *shard) fail(t topic) {
 	for c := range s.clients {
-		s.unwait(c, t)
+		s.unholdFrames(c, t)
 		if c.member.has(t) {
 			s.strike(c, t)
 			c.socket.Close(socketio.ServerClose)

@@ -230,7 +230,7 @@ func (n *reigning) reign(ctx context.Context, l *nodeLife, s *store) error {
 		l.node, err = actornode.Start(ctx, o)
 	}
 	if errors.Is(err, persistence.ErrFormat) {
-		actornode.VoteOn(ctx, s, quiet)
+		actornode.VoteOnly(ctx, s, quiet)
 		return nil
 	}
 	if err == nil {

@@ -83,7 +83,7 @@ func serveNode(ctx context.Context, known *known, once thisStart, archived *arch
 		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
 	}
 	p.joined.Store(n.joined)
-	p.market.judge(node.Judge)
+	p.market.judge(node.Recheck)
 	n.follow()
 	n.log.Info("this node takes part", "node", p.name)
 	return n.run(ctx)
@@ -142,7 +142,7 @@ func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why erro
 	r.Unfit(why)
 	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
 		"it", "node", n.place.name, "error", why)
-	node.VoteOn(ctx, r, n.log)
+	node.VoteOnly(ctx, r, n.log)
 	return engineFailed(why)
 }
 

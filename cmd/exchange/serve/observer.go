@@ -88,7 +88,7 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	}
 	n.joined = &joined{replica: store, node: node}
 	n.place.joined.Store(n.joined)
-	n.place.market.judge(node.Judge)
+	n.place.market.judge(node.Recheck)
 	n.follow()
 	n.log.Info("this observer follows the cluster", "observer", n.place.name)
 	select {

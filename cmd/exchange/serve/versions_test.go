@@ -236,7 +236,7 @@ func looked(t *testing.T, write func(context.Context, persistence.Store,
 	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
 	worked(t, err)
 	worked(t, write(t.Context(), s, tok))
-	_, err = committed.Look(t.Context(), s)
+	_, err = committed.NewPreview(t.Context(), s)
 	return startFailed(t.Context(), err)
 }
 

@@ -19,10 +19,10 @@ const (
 
 // Kinds of questions.
 const (
-	askFeed   = iota + 1 // sequence, digest, whether it resumes: see feed.go
-	askTalk              // a status, and the market when it has changed, again and again
-	askReach             // the sequence that is reached
-	askTrades            // this and those behind it: a horizon, and a query
+	askFeed    = iota + 1 // sequence, digest, whether it resumes: see feed.go
+	askControl            // a status, and the market when it has changed, again and again
+	askReach              // the sequence that is reached
+	askTrades             // this and those behind it: a horizon, and a query
 	askOrders
 	askOrder
 	askOrdersByID
@@ -66,7 +66,7 @@ const (
 // Bounds of what an observer asks for at a time.
 const (
 	maxQueries = 64
-	atOnce     = 4 // queries that are under way
+	maxRunning = 4 // queries that are under way
 )
 
 // usualSilence is after how long a side that hears nothing, or cannot write, gives up.
