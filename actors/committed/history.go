@@ -8,7 +8,7 @@ import (
 	"exchange/persistence"
 )
 
-// A countingHistory history counts the queries that end at damage.
+// A countingHistory counts the queries that fail because of damage.
 type countingHistory struct {
 	persistence.History
 	meter *metrics.Engine

@@ -8,30 +8,28 @@ import (
 	"exchange/core/event"
 )
 
-// A login of the stream lasts until its key or its account may do nothing any more. The stream
-// learns that from here, and not from the directory, for two reasons. The end is durable when it is
-// told. And it is told in its place among all that the committed side tells of the account: what
-// came before it is sent, and nothing that came after.
+// A login of the stream lasts until its key is revoked, or its account is frozen or closed. The
+// stream gets that from here rather than from the directory, for two reasons: it is durable, and it
+// is in order with the other events of the account. Earlier events are sent, later ones are not.
 
-// A Revocation is the end of all that was begun with a key: its revocation, or the freeze or the end of
-// its account.
+// A Revocation ends all logins of a key: the key is revoked, or its account frozen or closed.
 type Revocation struct {
 	Account uint32
 	Key     uint32 // number of the key; 0: all keys of the account, which is frozen or closed
-	Closed  bool   // the account, for good
+	Closed  bool   // the account is closed, permanently
 }
 
-// Revocations are a message to those who watch them: those of one batch, in the order of their records.
-// Shared: read only.
+// Revocations is a message to a watching channel: those of one batch, in record order. Shared: read
+// only.
 type Revocations struct{ List []Revocation }
 
-// A revocationFeed has the watchers of ends. The committed actor owns it.
+// A revocationFeed holds the watchers of revocations. The committed actor owns it.
 type revocationFeed struct {
 	channels []*actor.PID
-	forming  []Revocation // of the batch that is being folded
+	forming  []Revocation // of the batch being folded
 }
 
-// noteRevocation keeps the end that a record made, if it made one.
+// noteRevocation records the revocation that a record causes, if any.
 func (c *Side) noteRevocation(r *event.Record) {
 	if len(c.revocations.channels) == 0 {
 		return
@@ -51,7 +49,7 @@ func (c *Side) noteRevocation(r *event.Record) {
 	c.revocations.forming = append(c.revocations.forming, x)
 }
 
-// notifyRevocations ends a batch: it tells the watchers of the batch's ends.
+// notifyRevocations sends the watchers the revocations of the batch that ends.
 func (c *Side) notifyRevocations() {
 	if len(c.revocations.forming) == 0 {
 		return
@@ -69,8 +67,8 @@ func (f *revocationFeed) add(watcher *actor.PID) {
 	}
 }
 
-// A KeyStatus asks whether a key may act. A caller that has made itself known to a watcher of ends
-// before it asks misses no end: it is in the answer, or the watcher is told it later.
+// A KeyStatus asks whether a key may act. A caller that registers with a watching channel before it
+// asks misses no revocation: each is in the answer or sent to the watcher later.
 type KeyStatus struct {
 	Key uint32 // its number
 

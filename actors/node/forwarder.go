@@ -29,7 +29,7 @@ type forwarder struct {
 	mu         sync.Mutex
 	to         *line.Line               // nil: there is no connection; guarded by mu
 	seed       challenger               // of the connection; guarded by mu
-	challenges uint64                   // challenges so far; guarded by mu
+	challengeCount uint64                   // challenges so far; guarded by mu
 	pending    map[uint64]pendingAnswer // by number; guarded by mu
 	number     uint64                   // of the newest; guarded by mu
 	sessions   map[uint64]struct{}      // that live, as far as is known here; guarded by mu
@@ -286,8 +286,8 @@ func (f *forwarder) Challenge() string {
 	if f.a.node.observer == nil || f.to == nil {
 		return actors.NewChallenge()
 	}
-	f.challenges++
-	return f.seed.challenge(f.challenges)
+	f.challengeCount++
+	return f.seed.challenge(f.challengeCount)
 }
 
 // Verify implements Commands.

@@ -42,7 +42,7 @@ type commandQueue struct {
 	most   int // commands in flight
 
 	mu      sync.Mutex
-	waiting []*order // commands that wait; guarded by mu, as all below
+	queued  []*order // commands that wait; guarded by mu, as all below
 	open    int      // commands that have begun and have no answer
 	sending bool     // a goroutine is on its way to the wallet with one of them
 	acks    []byte   // answers that are not sent
@@ -88,12 +88,12 @@ func (c *client) orders(o *api.Operation, e *socketio.Event) {
 // not.
 func (n *commandQueue) push(o *order) {
 	n.mu.Lock()
-	for len(n.waiting) >= maxWaiting {
+	for len(n.queued) >= maxWaiting {
 		n.mu.Unlock()
 		n.client.socket.Rest(func() { <-n.room })
 		n.mu.Lock()
 	}
-	n.waiting = append(n.waiting, o)
+	n.queued = append(n.queued, o)
 	next := n.next()
 	n.mu.Unlock()
 	if next != nil {
@@ -103,11 +103,11 @@ func (n *commandQueue) push(o *order) {
 
 // next takes the command that may go to the wallet now, nil if none may. mu is held.
 func (n *commandQueue) next() *order {
-	if n.sending || len(n.waiting) == 0 || n.open >= n.most {
+	if n.sending || len(n.queued) == 0 || n.open >= n.most {
 		return nil
 	}
-	o := n.waiting[0]
-	n.waiting = n.waiting[:copy(n.waiting, n.waiting[1:])]
+	o := n.queued[0]
+	n.queued = n.queued[:copy(n.queued, n.queued[1:])]
 	n.sending = true
 	n.open++
 	select {
