@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// turns bound how many long queries of clients work at once in a process, because they share its
-// processors and must never have them all. A long query goes through thousands of rows. Long
-// queries take turns, a piece each, and each account or address has one turn at a time. Short
-// queries take no turn.
+// turns limit the concurrent long queries of clients in a process, because these must never use all
+// processors. A long query reads thousands of rows. Long queries take turns, a piece each, and each
+// account or address has one turn at a time. Short queries take no turn.
 type turns struct {
-	slots chan struct{} // an element for each query that works
+	slots chan struct{} // an element for each running query
 
 	mu       sync.Mutex
 	byClient map[scanClient]*clientTurn // accounts and addresses with long queries
@@ -19,7 +18,7 @@ type turns struct {
 
 type clientTurn struct {
 	slot  chan struct{} // capacity 1
-	count int           // that have the slot or wait for it
+	count int           // queries that hold the slot or wait for it
 }
 
 func newTurns() *turns {
@@ -48,16 +47,16 @@ func (t *turns) leave(c scanClient) {
 	}
 }
 
-// A scan is one visit, whose queries may become long ones.
+// A scan paces the queries of one visit, which may become long ones.
 type scan struct {
 	turns     *turns
 	client    scanClient
-	own       *clientTurn // nil: the scan was never long
-	holdsSlot bool        // it has the slot of its owner
-	hasTurn   bool        // it has one of all slots
+	own       *clientTurn // nil: never a long query
+	holdsSlot bool        // holds the slot of its client
+	hasTurn   bool        // holds one of the shared slots
 }
 
-// takeTurn waits for the scan's next turn.
+// takeTurn releases the scan's turn and waits for the next one.
 func (s *scan) takeTurn(ctx context.Context) error {
 	if !s.holdsSlot {
 		if s.own == nil {
@@ -68,7 +67,7 @@ func (s *scan) takeTurn(ctx context.Context) error {
 		}
 		s.holdsSlot = true
 	}
-	s.releaseTurn() // the scans that wait go first
+	s.releaseTurn() // waiting scans go first
 	if err := enter(ctx, s.turns.slots); err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func enter(ctx context.Context, slots chan<- struct{}) error {
 	}
 }
 
-// releaseTurn gives the scan's turn back, if it has one.
+// releaseTurn releases the scan's turn, if it has one.
 func (s *scan) releaseTurn() {
 	if s.hasTurn {
 		s.hasTurn = false
@@ -93,7 +92,7 @@ func (s *scan) releaseTurn() {
 	}
 }
 
-// end gives back the slots of the scan.
+// end releases the slots of the scan.
 func (s *scan) end() {
 	s.releaseTurn()
 	if s.own == nil {
@@ -105,14 +104,14 @@ func (s *scan) end() {
 	s.turns.leave(s.client)
 }
 
-// An ObserverScan is a query for the client of an observer, which takes turns with the long queries of
-// this process. The observer, which has its own turns, knows whose query it is.
+// An ObserverScan is a query for a client of an observer. It takes turns with the long queries of
+// this process; the observer limits the turns of each client.
 type ObserverScan struct {
 	scan
 	ctx context.Context
 }
 
-// ObserverScan begins a query, which ctx ends. End follows.
+// ObserverScan starts a query, bounded by ctx. The caller must call End.
 func (c *Side) ObserverScan(ctx context.Context) *ObserverScan {
 	return &ObserverScan{scan{turns: c.scans, holdsSlot: true}, ctx}
 }
@@ -120,13 +119,14 @@ func (c *Side) ObserverScan(ctx context.Context) *ObserverScan {
 // TakeTurn waits for the query's next turn. It is for persistence.WithPace.
 func (g *ObserverScan) TakeTurn() error { return g.takeTurn(g.ctx) }
 
-// ReleaseTurn gives the turn back, if the query has one, until the next GoOn.
+// ReleaseTurn releases the turn, if the query has one, until the next TakeTurn.
 func (g *ObserverScan) ReleaseTurn() { g.releaseTurn() }
 
 // End ends the query.
 func (g *ObserverScan) End() { g.end() }
 
-// A client is what long queries are counted for: an account, or the address of a public read.
+// A scanClient is the unit that long queries are limited by: an account, or the address of a public
+// read.
 type scanClient struct {
 	account uint32 // 0: the address
 	address uint64
