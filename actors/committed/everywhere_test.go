@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestASpanGoesOnWhereTheOneBeforeHasEnded(t *testing.T) {
+func TestSpansAreContiguous(t *testing.T) {
 	list := []int{1, 2, 3, 4, 5}
 	for most := 1; most < 7; most++ {
 		var all []int

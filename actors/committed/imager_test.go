@@ -18,7 +18,7 @@ func currencyBatch(s *state.State, code string) []byte {
 
 // An imager that makes its state after the start has folded what the start has, whether the batches
 // waited for it or were too many to wait.
-func TestALateImagerHasWhatTheStartHasFolded(t *testing.T) {
+func TestLateImagerFoldsBatchesOfStart(t *testing.T) {
 	for _, room := range []int{0, len(currencyBatch(state.New(), "ONE")), lateBytes} {
 		other := state.Fold{State: state.New()}
 		if err := other.Batch(0, 1, currencyBatch(other.State, "ONE")); err != nil {
@@ -48,7 +48,7 @@ func TestALateImagerHasWhatTheStartHasFolded(t *testing.T) {
 	}
 }
 
-func TestALateImagerThatDoesNotFoldEndsTheProcess(t *testing.T) {
+func TestLateImagerPanicsOnBadData(t *testing.T) {
 	image := state.New().AppendTo(nil)
 	for what, i := range map[string]*Imager{
 		"a damaged image": lateImager(image[1:], 0),

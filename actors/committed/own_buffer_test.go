@@ -73,7 +73,7 @@ func (b *buffers) check() {
 	}
 }
 
-func TestABufferHasTheNewestEventsOfAnAccount(t *testing.T) {
+func TestOwnBufferKeepsNewestEvents(t *testing.T) {
 	b := newBuffers(t, 1<<30)
 	b.watch(1, 0)
 	var seqs []uint64
@@ -107,7 +107,7 @@ func TestABufferHasTheNewestEventsOfAnAccount(t *testing.T) {
 	}
 }
 
-func TestTheBuffersThatWereUnusedForLongestGoFirst(t *testing.T) {
+func TestLeastRecentlyUsedBuffersAreDroppedFirst(t *testing.T) {
 	const events, each = 10, 10 * ownEventBytes
 	b := newBuffers(t, 4*each)
 	now := time.Now()
@@ -138,7 +138,7 @@ func TestTheBuffersThatWereUnusedForLongestGoFirst(t *testing.T) {
 }
 
 // Events of one record for accounts without a subscriber may push each other out.
-func TestOneRecordPushesOutTheBuffersOfItsOwnAccounts(t *testing.T) {
+func TestOneRecordMayEvictBuffersOfItsAccounts(t *testing.T) {
 	for _, most := range []int{0, 1, ownEventBytes, 2 * ownEventBytes, 3 * ownEventBytes} {
 		b := newBuffers(t, most)
 		for id := range uint32(3) {
@@ -154,7 +154,7 @@ func TestOneRecordPushesOutTheBuffersOfItsOwnAccounts(t *testing.T) {
 	}
 }
 
-func TestABufferIsForgottenAWhileBehindItsLastSubscriber(t *testing.T) {
+func TestOwnBufferExpiresAfterLastSubscriber(t *testing.T) {
 	b := newBuffers(t, 1<<20)
 	b.watch(1, 0)
 	first := b.record(0, 1)
@@ -174,7 +174,7 @@ func TestABufferIsForgottenAWhileBehindItsLastSubscriber(t *testing.T) {
 }
 
 // A channel that watched again before it had said that the watch before is over keeps the new one.
-func TestTheEndOfAWatchLeavesANewerOneAlone(t *testing.T) {
+func TestUnwatchKeepsNewerWatch(t *testing.T) {
 	b := newBuffers(t, 1<<20)
 	b.watch(1, 0)
 	first := b.token

@@ -13,7 +13,7 @@ import (
 	"exchange/persistence"
 )
 
-func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
+func TestUploadPausesNineTimesAsLongAsItWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hurry, begin := make(chan struct{}), time.Now()
 		p := &pace{hurry: hurry, pieceStart: begin, until: begin.Add(time.Minute)}
@@ -73,7 +73,7 @@ func (s *chunkStore) Trim(context.Context, persistence.Token, uint64) error { re
 
 // An end uploads the last image without a rest. It does not wait for an upload that is under way,
 // unless that one is of the same state.
-func TestAnEndUploadsOneImage(t *testing.T) {
+func TestStopUploadsOneImage(t *testing.T) {
 	const size = 16_384 // chunks: those of 1 GB
 	image := func() <-chan *Image {
 		made := make(chan *Image, 1)

@@ -10,7 +10,7 @@ import (
 )
 
 // Memory answers what it says it can answer exactly as the whole list would.
-func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
+func TestRecentTradesMatchFullList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := recentTrades{keep: recentTradesLimit}
 		var all []persistence.Trade // ascending
@@ -95,7 +95,7 @@ func fill(t *rapid.T, list *recentTrades, all, order []persistence.Trade) {
 // timeOf is the time of a trade, which neighbours may share.
 func timeOf(id int) int64 { return 1_000_000 + int64(id/3) }
 
-func TestClosedOrdersInMemoryAreTheNewest(t *testing.T) {
+func TestRecentOrdersAreTheNewestClosed(t *testing.T) {
 	var r recentOrders
 	for id := uint64(1); id <= recentLimit+10; id++ {
 		r.add(&persistence.Order{ID: id, Account: uint32(1 + id%2), ClosedSeq: 100 + id})

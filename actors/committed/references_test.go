@@ -14,7 +14,7 @@ import (
 )
 
 // Looks are bounded, in number and in time, and all come back.
-func TestLooksForReferencesAreBounded(t *testing.T) {
+func TestReferenceLookupsAreBounded(t *testing.T) {
 	const n = 10 * referenceLookups
 	back := make(chan *Lookup, n)
 	ask := func(x *Index) {

@@ -82,7 +82,7 @@ func (w *teller) tells(what string, r event.Record, want string) {
 	}
 }
 
-func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
+func TestFeedUpdatesOfInstructedOrders(t *testing.T) {
 	w := special(t)
 	f := w.tells
 	iceberg := order(1, 1, trading.Sell, 10, 4)
@@ -140,7 +140,7 @@ func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 		"7: cancel of 2 by 11, buy 1 at 11; buy at 11=0")
 }
 
-func TestWhatTheFeedTellsOfEndsAndOtherHalves(t *testing.T) {
+func TestFeedUpdatesOfExpiriesAndOCOs(t *testing.T) {
 	w := special(t)
 	f := w.tells
 	until := trading.Instructions{ExpireUs: 50}
@@ -171,7 +171,7 @@ func TestWhatTheFeedTellsOfEndsAndOtherHalves(t *testing.T) {
 		"6: -1 by 7, buy 1 at 1; buy at 1=0")
 }
 
-func TestListsHaveWaitingOrdersWithWhatTheySay(t *testing.T) {
+func TestListsContainStopsWithInstructions(t *testing.T) {
 	w := special(t)
 	w.told(event.Record{Kind: event.KindOrder, Order: order(1, 1, trading.Sell, 10, 1)})
 	w.told(event.Record{Kind: event.KindInstructed, Order: order(2, 1, trading.Sell, 11, 1),

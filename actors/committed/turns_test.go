@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
+func TestLongQueriesTakeTurnsOnePerAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &turns{slots: make(chan struct{}, 1), byClient: map[scanClient]*clientTurn{}}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -63,7 +63,7 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 
 // Queries of observers' clients take turns with those of the process's own, and have none while
 // they rest.
-func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
+func TestObserverQueriesTakeTurns(t *testing.T) {
 	c := &Side{scans: newTurns()}
 	d := &Door{side: c}
 	free := OccupyLongQueries(d)
@@ -103,7 +103,7 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 }
 
 // A visit that asks while its query is under way would wait for the turn that it may have.
-func TestAVisitHasOneQueryAtATime(t *testing.T) {
+func TestVisitRunsOneQueryAtATime(t *testing.T) {
 	for name, second := range map[string]func(v *visit) error{
 		"a query":    func(v *visit) error { return v.query(nil) },
 		"a question": func(v *visit) error { return v.ask(new(Position)) },

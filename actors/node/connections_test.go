@@ -17,7 +17,7 @@ import (
 
 // Operators' connections go to a node that takes them, a few at a time, beside the one of clients'
 // commands.
-func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
+func TestOperatorsUseSeparateConnections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		came := make(chan string, OperatorsAtOnce)
 		c := newCluster(t, func(_ int, o *actors.Options) {
@@ -76,7 +76,7 @@ func greeting(kind byte, version byte) string {
 }
 
 // A connection that is for nothing known, or does not say what it is for, ends.
-func TestAConnectionForNothingEnds(t *testing.T) {
+func TestConnectionOfUnknownKindIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.OwnerStale = 5 * time.Second })
 		r := c.next()
@@ -104,7 +104,7 @@ func TestAConnectionForNothingEnds(t *testing.T) {
 }
 
 // An observer passes no operator's request on, however it asks: the node does not take it.
-func TestAnObserverOperatesNothing(t *testing.T) {
+func TestObserverCannotForwardOperatorRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, func(_ int, o *actors.Options) {
 			o.Operators = func(from string, conn net.Conn) {

@@ -39,7 +39,7 @@ func bookOf(t *testing.T, p *actors.Public) int {
 // What a node that follows shows has all that was acknowledged before it was asked for, and what
 // it has shown the node that leads shows, too. Its channels hear of what comes next, also when it
 // comes to lead itself, until the follower ends.
-func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
+func TestFollowerServesPublicData(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -131,7 +131,7 @@ func (w *witness) Receive(ctx actor.Context) {
 
 // A term is told the state that it begins with before it writes, at whichever node, and can set
 // the clock back by it. What is not to be shown yet is shown by no node that follows.
-func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
+func TestTermStartsWithClockSetBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const day = int64(24 * time.Hour / time.Microsecond)
 		errUnshown := errors.New("ann is not there yet")
@@ -185,7 +185,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 }
 
 // A node that hears of no node that leads shows nothing, and ends what it shows.
-func TestANodeAloneShowsNothing(t *testing.T) {
+func TestNodeWithoutMajorityServesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()

@@ -82,7 +82,7 @@ func (b *branch) order(side trading.Side, price money.Price, amount money.Amount
 
 // Commands of each kind are carried out for a client of a node that follows, or refused for the
 // same reasons as at the node that leads, and its reads have all of that.
-func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
+func TestFollowerForwardsCommandsToLeader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -222,7 +222,7 @@ func (b *branch) several(order uint64) {
 
 // What a node has shown can be used at once at each other one: money that is seen at a node that
 // follows is spent through the one that leads and through the third, and the other way round.
-func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
+func TestSeenFundsAreUsableAtEveryNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -264,7 +264,7 @@ func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
 
 // What was sent to a node that is gone has an unknown outcome, and the node that leads next gets
 // the commands that follow. Each order that was acknowledged is there, and none is there twice.
-func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
+func TestFollowerClientSurvivesLeaderCrash(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -327,7 +327,7 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 
 // The orders of a socket reach the wallet in the order in which they passed its gate, whichever of
 // them wait for a look on the way.
-func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
+func TestSocketCommandsKeepTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -375,7 +375,7 @@ func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
 
 // A session at a node that follows ends with its client, or with the connection of its node; then
 // the node's clients must hear of it.
-func TestASessionEndsWithItsConnection(t *testing.T) {
+func TestSessionEndsWithItsConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -427,7 +427,7 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 
 // A node whose fold does not get in time to what was acknowledged cannot know, and says so as one
 // that is cut off does.
-func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
+func TestNodeWithLateFoldIsNotCurrent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -451,7 +451,7 @@ func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
 
 // The nonces of reads are noted where their wallets are. A node that notes one late could take the
 // nonce once more as the one that leads.
-func TestANodeThatFollowsNotesNoNoncesOfReads(t *testing.T) {
+func TestFollowerRecordsNoReadNonces(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -472,7 +472,7 @@ func TestANodeThatFollowsNotesNoNoncesOfReads(t *testing.T) {
 }
 
 // A node learns of accounts, keys, freezes, halts and maintenance while it follows.
-func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
+func TestFollowerLearnsKeysFreezesAndMaintenance(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -530,7 +530,7 @@ func (r *reigning) maintains(t *testing.T, on bool) {
 }
 
 // A node of the cluster that says what makes no sense loses its connection, and changes nothing.
-func TestNonsenseFromANodeChangesNothing(t *testing.T) {
+func TestMalformedMessagesOfNodeChangeNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -678,7 +678,7 @@ func (b *branch) sees(r *reigning) (deposited chan error) {
 
 // A node that led a moment ago does not say that a key has ended which it does not know: the one
 // that leads now may have made it.
-func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
+func TestOnlyLeaderReportsRevokedKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
 		c.caughtUp(r)
@@ -717,7 +717,7 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 }
 
 // Behind Settle nothing is on its way any more that has passed a gate, whatever it waits for.
-func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
+func TestSettleDrainsInFlightCommands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, r, b, store := lingers(t, nil)
 		end := store.linger()
@@ -742,7 +742,7 @@ func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
 }
 
 // An order that is durable, and whose answer is lost with the connection, has an unknown outcome.
-func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
+func TestBrokenConnectionLeavesUnknownOutcomes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
 		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
@@ -781,7 +781,7 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 }
 
 // Of two commands on their way at once each is told its own outcome.
-func TestEachCommandHasItsOwnAnswer(t *testing.T) {
+func TestEachCommandGetsItsOwnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
 		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
@@ -820,7 +820,7 @@ func TestEachCommandHasItsOwnAnswer(t *testing.T) {
 
 // A node that follows may show what the one that leads has yet to release. Commands wait for that,
 // whichever way they come: they are not decided on less than their client may have seen.
-func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
+func TestCommandsWaitForAllThatClientsMayHaveSeen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, r, b, store := lingers(t, nil)
 		end := store.linger()

@@ -11,7 +11,7 @@ import (
 )
 
 // The node that leads revokes lost keys for all, in its first term.
-func TestTheNodeThatLeadsRevokesLostKeys(t *testing.T) {
+func TestLeaderRevokesLostKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var lost atomic.Bool
 		c := newCluster(t, func(_ int, o *actors.Options) {

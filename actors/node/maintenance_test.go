@@ -11,7 +11,7 @@ import (
 )
 
 // The clients of a node that follows may do the same, and the next node that leads goes on so.
-func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
+func TestFollowersApplyMaintenanceWithCancels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()

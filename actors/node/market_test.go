@@ -112,7 +112,7 @@ func (c *cluster) apply(r *reigning, market string) error {
 
 // The first term's file is what all later leads decide and show by, whatever the files of their
 // nodes say, also when all nodes were killed. Another market part counts from the next term on.
-func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
+func TestNodesUseAppliedMarketPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
@@ -164,7 +164,7 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 
 // A market part that fits when it is applied, and no more when the next term begins, does not
 // leave the cluster without a leader: that of the term before counts again.
-func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
+func TestUnfitMarketPartFallsBackToPrevious(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
@@ -186,7 +186,7 @@ func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 
 // What a node that follows shows stays when its market part is written once more with what an
 // earlier format had no words for, and ends when it says something else.
-func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
+func TestFollowerSurvivesEquivalentMarketPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
@@ -212,7 +212,7 @@ func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
 
 // What an operator changes is made of the newest market part: a format that rises meanwhile
 // completes it before or behind, so neither is lost.
-func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
+func TestMarketPartsAreAppliedOneAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()

@@ -184,7 +184,7 @@ func (a *archives) balanced() {
 
 // Each node archives its own journal, whether it leads or follows. So behind a crash of the node
 // that leads, and behind a hand-over, no archive has a gap, and all have the same batches.
-func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
+func TestArchivesContinueThroughFailOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newArchives(t)
 		a.archived(0, 1, 2)
@@ -220,7 +220,7 @@ func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
 // A node whose archive is full keeps its journal, and stops nothing: the others archive on, and all
 // are told to trim, also while it leads. When there is room again its archive goes on, without a
 // gap.
-func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
+func TestFullArchiveAffectsOnlyItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newArchives(t)
 		a.archived(0, 1, 2)
@@ -256,7 +256,7 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 
 // A node that has no snapshot yet was down while the others took theirs, and trimmed the journal.
 // It folds all of the journal from its own log.
-func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
+func TestNodeWithoutSnapshotFoldsItsOwnLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const late = 2
 		stores := make([]*trims, 3)

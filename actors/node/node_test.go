@@ -245,7 +245,7 @@ func (s *sold) has(r *reigning) {
 // after the lead was handed over, and after an orderly stop. A node that was killed comes back and
 // follows, one that lost its term goes on in the same process, and all nodes fold the same. What a
 // read has used before a fail-over is refused behind it.
-func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
+func TestFailOverKeepsAcceptedOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -353,7 +353,7 @@ func (c *cluster) stop(i int) {
 }
 
 // A record that no node can fold ends the folds, and no vote: the nodes agree on, and none serves.
-func TestANodeWithoutItsFoldVotes(t *testing.T) {
+func TestNodeWithFailedFoldStillVotes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -404,7 +404,7 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 
 // What reads have used is refused by the next term also if the one before ends in order before any
 // projection is due.
-func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
+func TestOrderlyEndOfTermStoresReadNonces(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.Projection = time.Hour })
 		r := c.next()
@@ -477,7 +477,7 @@ func (s *judging) unfit() error {
 
 // A node tells its store whether it could serve: when it starts, when another market part is
 // applied, when it was to serve, and when its fold has failed.
-func TestANodeTellsWhetherItCouldServe(t *testing.T) {
+func TestNodeReportsWhetherItCouldServe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var stores [3]judging
 		var stranger, picky atomic.Int32 // has another server's key, cannot use a market part
@@ -546,7 +546,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 }
 
 // A node that could not serve with what it had at its start is judged again when it has more.
-func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
+func TestUnfitNodeIsCheckedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var stores [3]judging
 		var least atomic.Uint64 // sequence that the state of a node must have to be served
@@ -589,7 +589,7 @@ func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
 
 // The node that leads dies while one that cannot serve has more of the log than the third. It gives
 // that to the third one, which serves, and never owns the engine itself.
-func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
+func TestUnfitNodeBringsOthersUpToDate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, claims := withStranger(t)
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
@@ -618,7 +618,7 @@ func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
 
 // A node that has another server's key cannot open what the others have sealed. It follows, and
 // hands the lead over when it gets it.
-func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
+func TestUnfitNodeHandsOverLead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, _ := withStranger(t)
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
@@ -649,7 +649,7 @@ func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
 }
 
 // An audit compares the folds of a node that has folded nothing since its start.
-func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
+func TestAuditBeforeFirstBatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -675,7 +675,7 @@ func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
 
 // A node whose store has ended, as that of a node that was removed, says so to each caller of
 // Lead: it was not told to stop.
-func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
+func TestLeadReportsWhyStoreEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		at := c.next().at

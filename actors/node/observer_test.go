@@ -256,7 +256,7 @@ func (x *observer) sameAs(r *reigning, c *cluster) {
 
 // An observer shows all that was acknowledged, takes its clients' commands, and has the state of
 // the node that leads, while that node is killed, and connections are cut.
-func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
+func TestObserverServesLikeFollower(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()

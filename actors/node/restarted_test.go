@@ -277,7 +277,7 @@ func pastOptions(o *actors.Options) {
 
 // Each list of an exchange that was restarted, whose journal is trimmed, and of which memory has a
 // part alone, is answered as before.
-func TestAllListsAreAnsweredBehindARestart(t *testing.T) {
+func TestListsAreCompleteAfterRestart(t *testing.T) {
 	for name, fresh := range stores {
 		t.Run(name, func(t *testing.T) {
 			at := fresh(t)
@@ -312,7 +312,7 @@ func answersBehindARestart(t *testing.T, at func() persistence.Store) {
 }
 
 // The same of three nodes that were restarted, and of an observer that begins behind a snapshot.
-func TestAllListsAreAnsweredAtEachKindOfNode(t *testing.T) {
+func TestListsAreCompleteAtEveryKindOfNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, func(_ int, o *actors.Options) { pastOptions(o) })
 		p := &past{T: t}

@@ -22,7 +22,7 @@ import (
 
 // What only the server needs does not come to an observer, neither over its connections nor into
 // its state, also while clients send signed requests there.
-func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
+func TestObserverReceivesNoServerSecrets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -130,7 +130,7 @@ func taking(key *directory.Key, nonce uint64) func(b []byte) []byte {
 // An observer's certificate sends no command and takes no nonce of a key whose signature it has
 // not: not as one that a client has signed, nor as one of a socket that has logged in, nor as one
 // that the observer has verified.
-func TestAnObserversCertificateIsNoAccount(t *testing.T) {
+func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -218,7 +218,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 
 // A client that logs in through a thief lends it its commands, and no nonce: neither are nonces
 // taken without a signature, nor is a signed request taken again without one.
-func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
+func TestLoginThroughObserverTakesNoNonce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -255,7 +255,7 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 
 // A member has verified what its clients have signed, and is not believed in what its commands say:
 // the key's permission, and the pair's minimum value.
-func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
+func TestForwardedCommandsAreCheckedAgainstTheirKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) {
 			o.Pairs[0].MinimumOrderValue = (101 * coin).Balance()
@@ -322,7 +322,7 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 }
 
 // A long request takes the slots of many commands, and never more than there may be.
-func TestLongRequestsThatArePassedOnTakeManySlots(t *testing.T) {
+func TestLongSignedRequestsTakeManySlots(t *testing.T) {
 	for bytes, want := range map[int]int{0: 75, bytesOfSlot: 37, forwardBody: 2} {
 		f := &forwardingSession{slots: 100}
 		n := 0

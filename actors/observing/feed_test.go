@@ -39,7 +39,7 @@ func asksForImage(t *testing.T, s *Server, name string) (a *line.Answer, err err
 
 // An observer that takes its image slowly keeps it as long as no other one asks for an image, or
 // its time is not over. Otherwise it ends for the other one.
-func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
+func TestSlowObserverYieldsImageTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		m, h := v.add("a", nil)

@@ -55,7 +55,7 @@ func read(t *testing.T, s *Store, after, upTo uint64) uint64 {
 
 // An observer that has batches goes on behind them at another member: none is left out, and none
 // comes twice. It waits for a member that has not come so far.
-func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
+func TestObserverResumesAtAnotherMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -84,7 +84,7 @@ func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
 }
 
 // An observer says which market part is applied before its store is open.
-func TestAnObserverHearsOfTheAppliedMarketPart(t *testing.T) {
+func TestObserverReceivesAppliedMarketPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		v.add("a", nil)
@@ -103,7 +103,7 @@ func TestAnObserverHearsOfTheAppliedMarketPart(t *testing.T) {
 }
 
 // A member that leads, and has nothing to tell, says so: the observer does not take it for dead.
-func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
+func TestQuietLeaderIsNotTakenForDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -120,7 +120,7 @@ func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
 }
 
 // A member that answers no question any more, though it lives, is left for another one.
-func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
+func TestObserverLeavesMemberWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -145,7 +145,7 @@ func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
 
 // Of two processes with one name one is served, without an end, and the other one is told why not.
 // When the one has ended, the other one is served.
-func TestOneProcessHasAName(t *testing.T) {
+func TestObserverNameIsUnique(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -194,7 +194,7 @@ func (w writes) Write(b []byte) (int, error) {
 
 // What the fold has not taken is not thrown away when the member changes, and what waits for it is
 // bounded: then the feed waits.
-func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
+func TestBatchesWaitingForFoldAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -228,7 +228,7 @@ func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
 }
 
 // An observer that no member's journal continues says so, and goes on with nothing.
-func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
+func TestObserverTooFarBehindStartsOver(t *testing.T) {
 	for name, other := range map[string]func(b *member){
 		"another batch": func(b *member) {
 			for seq := range uint64(7) {
@@ -268,7 +268,7 @@ func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
 }
 
 // The first image comes withheld and whole, and the batches behind it follow.
-func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
+func TestObserverStartsFromNewestImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, h := v.add("a", nil)
@@ -302,7 +302,7 @@ func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
 }
 
 // Rows are dropped when the member that is followed has them, and not before.
-func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
+func TestRowsAreDroppedOnceMemberHasThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		_, h := v.add("a", nil)
@@ -363,7 +363,7 @@ func (m *member) reaches() (asked chan struct{}, answer chan uint64) {
 
 // Each question for the sequence that is reached is answered by one that the member was asked
 // after it came. Those that come meanwhile share the next.
-func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
+func TestEachReachIsAnsweredByALaterRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		m, _ := v.add("a", nil)
@@ -467,7 +467,7 @@ func asks(number, kind byte, body ...byte) []byte {
 }
 
 // What makes no sense, or asks for too much, ends the connection, and nothing else.
-func TestAHostileObserverIsDisconnected(t *testing.T) {
+func TestHostileObserverIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		held := make(chan struct{})
@@ -515,7 +515,7 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 }
 
 // An observer of another version is told by the member which one that reads.
-func TestAnObserverOfAnotherVersionHearsBoth(t *testing.T) {
+func TestVersionMismatchNamesBothVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		v.add("a", memory.Open(memory.NewDisk(), persistence.Retention{}))

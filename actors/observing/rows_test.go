@@ -85,7 +85,7 @@ func same[Q, T any](t *testing.T, got, stored func(context.Context, Q, func(*T) 
 
 // Each list that an observer asks for is the store's, up to the horizon of the reader: none of its
 // rows is missing, double, or from later, wherever the page begins.
-func TestListsOverTheWireAreThoseOfTheStore(t *testing.T) {
+func TestRemoteListsMatchStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		r := rand.New(rand.NewPCG(1, 2))
@@ -169,7 +169,7 @@ func sameFunds(t *testing.T, got, stored persistence.History, h *persistence.Hor
 
 // What is asked for by its id is not found if it is from behind the reader's horizon, and of the
 // orders with a client order id the newest counts that is not.
-func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
+func TestRemoteRowsRespectHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
 		v := newRealm(t)
@@ -237,7 +237,7 @@ func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
 
 // A list that has had a row ends with an error when its member goes. A member that has not come as
 // far as what was dropped is not asked.
-func TestAListOutlivesItsMember(t *testing.T) {
+func TestListContinuesAtAnotherMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		v := newRealm(t)
@@ -323,7 +323,7 @@ func (p paced) Trades(ctx context.Context, q persistence.TradeQuery,
 
 // A long query of an observer takes turns, and has none while the observer does not ask for the
 // next page.
-func TestALongQueryOfAnObserverTakesTurns(t *testing.T) {
+func TestLongObserverQueryTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})

@@ -280,7 +280,7 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 	})
 }
 
-func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
+func TestEventArgumentsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{arguments: 3})
 		c := r.ws()
@@ -306,7 +306,7 @@ func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 	})
 }
 
-func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
+func TestAttachmentsAreBoundedAndExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{StallTimeout: time.Second})
 		c, _ := r.open()
@@ -374,7 +374,7 @@ func TestAPollWithoutContentMayBeGone(t *testing.T) {
 }
 
 // Packets that an owner has not delivered drop nothing, because no owner could be told.
-func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
+func TestDropsAreReportedToTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{QueueBytes: 1000})
 		p := r.polling()

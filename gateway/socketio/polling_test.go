@@ -218,7 +218,7 @@ func testAHeldPollIsCounted(t *testing.T) {
 
 // The deadline of a pong is set by the due time of its ping, and holds when it is over. A ping that
 // is late, or a clock that ticks late, gives no more time.
-func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
+func TestPongDeadlineStartsWhenPingIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{})
 		p := r.polling()

@@ -157,7 +157,7 @@ func (m *outboxModel) compare(q *outbox, step int) {
 }
 
 // An outbox does the same as the model after any course of pushes and writes.
-func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
+func TestOutboxMatchesModel(t *testing.T) {
 	random := newRandom(t)
 	for range 300 {
 		q, m := &outbox{}, &outboxModel{t: t}

@@ -42,7 +42,7 @@ func (r *rig) idle() (socket, *Socket) {
 	return s, r.socket(n)
 }
 
-func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
+func TestSlowKeepClientIsClosedAfterAnOrderedPrefix(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		random := newRandom(t)
 		r := echo(t, Options{QueueBytes: 64 << 10}, with...)
@@ -154,7 +154,7 @@ func (c socket) drain() (string, int) {
 	}
 }
 
-func TestOfLatestASlowClientGetsTheNewest(t *testing.T) {
+func TestSlowClientGetsLatest(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{QueueBytes: 128 << 10}, with...)
 		c, s := r.idle()
@@ -186,7 +186,7 @@ func TestOfLatestASlowClientGetsTheNewest(t *testing.T) {
 }
 
 // An owner of a Resync channel keeps a client right after any drop.
-func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
+func TestResyncReplacesDroppedDeliveries(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		random := newRandom(t)
 		r := echo(t, Options{QueueBytes: 128 << 10}, with...)

@@ -59,9 +59,9 @@ func (c *client) said(what string) (n int) {
 	return n
 }
 
-func TestAClientWaitsOnceForEachName(t *testing.T) { bubble(t, testAClientWaitsOnceForEachName) }
+func TestClientWaitsOncePerName(t *testing.T) { bubble(t, testClientWaitsOncePerName) }
 
-func testAClientWaitsOnceForEachName(t *testing.T) {
+func testClientWaitsOncePerName(t *testing.T) {
 	s, c, joins := deafShard(newWorld(t, nil))
 	names := s.hub.names
 	ask := func(subscribe bool, texts ...string) {
@@ -122,7 +122,7 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 	}
 }
 
-func TestEqualNamesOfARequestAreOne(t *testing.T) {
+func TestEqualNamesOfARequestCountOnce(t *testing.T) {
 	n := newNames([]*directory.Pair{aPair("BTC_USDT"), aPair("ETH_USDT"), aPair("ETH_BTC")})
 	for text, want := range map[string]int{"": 0, "trades": 3, "trades trades trades": 3,
 		"trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
@@ -159,7 +159,7 @@ func (l *listener) flood(packets ...string) {
 }
 
 // A packet counts by its work: once for each pair of each channel that it names.
-func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
+func TestPacketCostsItsChannels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const burst = 1000
 		for _, f := range []struct {
@@ -193,7 +193,7 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 	})
 }
 
-func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
+func TestChurnDoesNotReachCommittedSide(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
@@ -215,7 +215,7 @@ func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 	})
 }
 
-func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
+func TestChannelWithoutSubscribersStopsWatching(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
@@ -233,7 +233,7 @@ func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
 }
 
 // A client that comes back begins with a state that has all changes of its absence.
-func TestAClientThatComesBackMissesNothing(t *testing.T) {
+func TestReturningClientMissesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.hub.opts.Interval = 20 * time.Millisecond
@@ -271,7 +271,7 @@ func (s *shard) stop() (unpark func()) {
 	}
 }
 
-func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
+func TestMessagesPerClientInShardAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
@@ -327,11 +327,11 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 
 // Commands that the account's rates let through are bounded by these alone; others count as
 // packets.
-func TestCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
-	bubble(t, testCommandsThatTheRatesLetThroughAreNoPackets)
+func TestRateLimitedCommandsDoNotCountAsPackets(t *testing.T) {
+	bubble(t, testRateLimitedCommandsDoNotCountAsPackets)
 }
 
-func testCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
+func testRateLimitedCommandsDoNotCountAsPackets(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.MessagesPerSecond, o.MessagesBurst = 1, 20 })
 	w.must(w.engine.CreateKey("test", "trader-0", "reader", "secret", event.PermissionRead, nil))
 	l := w.listen()

@@ -197,9 +197,9 @@ func (w *world) trade(pair string) (stop func()) {
 	return stop
 }
 
-func TestALocalBookIsTheBook(t *testing.T) { bubble(t, testALocalBookIsTheBook) }
+func TestLocalBookMatchesBook(t *testing.T) { bubble(t, testLocalBookMatchesBook) }
 
-func testALocalBookIsTheBook(t *testing.T) {
+func testLocalBookMatchesBook(t *testing.T) {
 	w := newWorld(t, nil)
 	const pair = "BTC_USDT"
 	last := uint64(0)
@@ -243,7 +243,7 @@ func testALocalBookIsTheBook(t *testing.T) {
 }
 
 // A subscriber that takes nothing for a while loses differences, and gets the book instead.
-func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
+func TestSlowSubscriberGetsNewSnapshot(t *testing.T) {
 	for _, channel := range []string{"diff", "depth"} {
 		t.Run(channel, func(t *testing.T) {
 			bubble(t, func(t *testing.T) { slowSubscriber(t, channel) })

@@ -14,7 +14,7 @@ import (
 )
 
 // A client gets no state that may be older than what another node has acknowledged.
-func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
+func TestClientAtStaleNodeIsDisconnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -31,9 +31,9 @@ func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
 	})
 }
 
-func TestEachChannelSaysWhatHappens(t *testing.T) { bubble(t, testEachChannelSaysWhatHappens) }
+func TestEachChannelSendsItsEvents(t *testing.T) { bubble(t, testEachChannelSendsItsEvents) }
 
-func testEachChannelSaysWhatHappens(t *testing.T) {
+func testEachChannelSendsItsEvents(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	first := w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
@@ -100,7 +100,7 @@ func testEachChannelSaysWhatHappens(t *testing.T) {
 
 // A client registers for events when it gets the answer that it has joined. No event of a name
 // comes before that, for any pair, also if events happen meanwhile.
-func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
+func TestSuccessPrecedesFirstEventOfAName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
@@ -207,7 +207,7 @@ func testNamesOfChannels(t *testing.T) {
 	}
 }
 
-func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
+func TestEventIsSentOnceUnderTwoNames(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -239,7 +239,7 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 	})
 }
 
-func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
+func TestSilentClientReceivesAllOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.silent = true
@@ -267,9 +267,9 @@ func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
 	})
 }
 
-func TestAClientHasAtMostSoManyNames(t *testing.T) { bubble(t, testAClientHasAtMostSoManyNames) }
+func TestNamesPerClientAreBounded(t *testing.T) { bubble(t, testNamesPerClientAreBounded) }
 
-func testAClientHasAtMostSoManyNames(t *testing.T) {
+func testNamesPerClientAreBounded(t *testing.T) {
 	var pairs []*directory.Pair
 	for i := range 200 {
 		pairs = append(pairs, &directory.Pair{Name: fmt.Sprint("P", i)})
@@ -326,9 +326,9 @@ func testAClientHasAtMostSoManyNames(t *testing.T) {
 
 // A client that asks for a channel by another name than before gets the state as if the channel
 // were new.
-func TestEachNameBeginsWithTheState(t *testing.T) { bubble(t, testEachNameBeginsWithTheState) }
+func TestEachNameStartsWithTheState(t *testing.T) { bubble(t, testEachNameStartsWithTheState) }
 
-func testEachNameBeginsWithTheState(t *testing.T) {
+func testEachNameStartsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker",
@@ -357,7 +357,7 @@ func testEachNameBeginsWithTheState(t *testing.T) {
 
 // A client that has heard the orders of all pairs without asking, and then asks for some of them,
 // misses none.
-func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
+func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		// it may be behind for a while
 		w := newWorld(t, func(o *socketio.Options) {
@@ -411,9 +411,9 @@ func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 }
 
 // Whole books are made once in an interval, however many clients come and go.
-func TestBooksAreNotMadeWithoutEnd(t *testing.T) { bubble(t, testBooksAreNotMadeWithoutEnd) }
+func TestBooksAreMadeOncePerInterval(t *testing.T) { bubble(t, testBooksAreMadeOncePerInterval) }
 
-func testBooksAreNotMadeWithoutEnd(t *testing.T) {
+func testBooksAreMadeOncePerInterval(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 50 * time.Millisecond
 	w.hub.opts.BBOInterval = w.hub.opts.Interval
@@ -438,11 +438,11 @@ func testBooksAreNotMadeWithoutEnd(t *testing.T) {
 
 // One batch that is larger than the limit of waiting bytes is no reason to disconnect a client that
 // can be given the book.
-func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
-	bubble(t, testALargeBatchOfDifferencesGivesWayToTheBook)
+func TestLargeBatchIsReplacedByTheBook(t *testing.T) {
+	bubble(t, testLargeBatchIsReplacedByTheBook)
 }
 
-func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
+func testLargeBatchIsReplacedByTheBook(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 256<<10, time.Minute
 	})
@@ -480,11 +480,11 @@ func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	}
 }
 
-func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
-	bubble(t, testAChannelThatFailsDisconnectsItsSubscribers)
+func TestFailedChannelDisconnectsSubscribers(t *testing.T) {
+	bubble(t, testFailedChannelDisconnectsSubscribers)
 }
 
-func testAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
+func testFailedChannelDisconnectsSubscribers(t *testing.T) {
 	w := newWorld(t, nil)
 	other := w.listen()
 	other.subscribe("trades.BTC_USDT")

@@ -21,7 +21,7 @@ func chapter(t *testing.T) string {
 	return text
 }
 
-func TestThePageNamesAllChannelsAndEvents(t *testing.T) {
+func TestPageListsChannelsAndEvents(t *testing.T) {
 	text := chapter(t)
 	has := func(what, name string) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestThePageNamesAllChannelsAndEvents(t *testing.T) {
 	}
 }
 
-func TestThePageHasTheLimitsOfAClient(t *testing.T) {
+func TestPageListsClientLimits(t *testing.T) {
 	text := chapter(t)
 	for _, limit := range []string{
 		fmt.Sprintf("A client may have %d names.", maxNames),

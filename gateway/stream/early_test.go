@@ -15,7 +15,7 @@ func aPair(name string) *directory.Pair {
 
 // The events that wait for the answer to a name of a whole family are bounded in bytes. A client
 // over that bound never gets an event after a gap.
-func TestEventsThatWaitForAnAnswerAreBoundedInBytes(t *testing.T) {
+func TestHeldEventsAreBoundedInBytes(t *testing.T) {
 	const most = 10_000
 	c := &client{}
 	event := socketio.Delivery{Tag: 1, Frames: make([]byte, 1000-deliveryOverhead)}

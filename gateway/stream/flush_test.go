@@ -10,7 +10,7 @@ import (
 	"exchange/core/trading"
 )
 
-func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
+func TestStatesOfAllChannelsShareBeats(t *testing.T) {
 	const interval = 80 * time.Millisecond
 	const beat = 90 * time.Millisecond
 	f := func(asked, next time.Duration) {
@@ -31,7 +31,7 @@ func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
 	}
 }
 
-func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
+func TestPausesGrowUnderLoad(t *testing.T) {
 	const ms = time.Millisecond
 	f := func(pause, since, wait, next time.Duration) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
 	f(12*ms, 12*ms, 0, 3*ms)
 }
 
-func TestAShardIsWokenForStatesToo(t *testing.T) {
+func TestDeferredMessagesWakeTheShard(t *testing.T) {
 	s := &shard{wake: make(chan struct{}, 1)}
 	s.postSoon(1)
 	s.postSoon(2)
@@ -93,9 +93,9 @@ func TestJoinedPiecesAreBounded(t *testing.T) {
 
 // However many batches the journal releases, a subscriber is written to at most once in each pause,
 // and pauses get longer.
-func TestWritesDoNotFollowEachBatch(t *testing.T) { bubble(t, testWritesDoNotFollowEachBatch) }
+func TestWritesAreBatchedByPauses(t *testing.T) { bubble(t, testWritesAreBatchedByPauses) }
 
-func testWritesDoNotFollowEachBatch(t *testing.T) {
+func testWritesAreBatchedByPauses(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")

@@ -93,7 +93,7 @@ func (l *listener) sid() string {
 }
 
 // A node that follows tells what is public, and says to a client that wants more where that is.
-func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
+func TestAccountEventsAreRefusedAtFollower(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.stop()
@@ -118,9 +118,9 @@ func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
 	})
 }
 
-func TestALoginTakesOneChallengeEach(t *testing.T) { bubble(t, testALoginTakesOneChallengeEach) }
+func TestLoginConsumesItsChallenge(t *testing.T) { bubble(t, testLoginConsumesItsChallenge) }
 
-func testALoginTakesOneChallengeEach(t *testing.T) {
+func testLoginConsumesItsChallenge(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	const none = `{"status":401,"body":{"detail":"There is no challenge for this socket, or it ` +
@@ -172,9 +172,9 @@ func testHostileLoginsAreAnswered(t *testing.T) {
 	l.in("key-trader-0")
 }
 
-func TestAKeyHasSoManyLoginsAndNoMore(t *testing.T) { bubble(t, testAKeyHasSoManyLoginsAndNoMore) }
+func TestLoginsPerKeyAreBounded(t *testing.T) { bubble(t, testLoginsPerKeyAreBounded) }
 
-func testAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
+func testLoginsPerKeyAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	var all []*listener
 	for range loginsPerKey {
@@ -204,9 +204,9 @@ func testAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAKeyEndsItsLogins(t *testing.T) { bubble(t, testTheEndOfAKeyEndsItsLogins) }
+func TestRevocationEndsLogins(t *testing.T) { bubble(t, testRevocationEndsLogins) }
 
-func testTheEndOfAKeyEndsItsLogins(t *testing.T) {
+func testRevocationEndsLogins(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "second", "secret", event.PermissionRead, nil))
 	first, second, other := w.listen(), w.listen(), w.listen()
@@ -251,7 +251,7 @@ func (w *world) loginOf(key string) *login {
 
 // Behind the answer to a login that ends a socket, nothing of that socket reaches a wallet, though
 // the socket is gone and its packets were taken before.
-func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
+func TestLoginReplacesEarlierSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		old := w.listen()
@@ -317,7 +317,7 @@ func cutting(l *login) bool {
 	return true
 }
 
-func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
+func TestLoginReplacingUnknownSocketSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, other := w.listen(), w.listen()
@@ -329,7 +329,7 @@ func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
 	})
 }
 
-func TestALoginEndsWhatASilentClientHears(t *testing.T) {
+func TestLoginEndsDefaultSubscription(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.silent = true

@@ -14,7 +14,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-func TestDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
+func TestDepthSendsTextLevelsWithChecksum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -42,7 +42,7 @@ func TestDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
 
 // The checksum is of the best ten levels of each side after the batch, and stands in the last event
 // of the batch.
-func TestABatchHasOneChecksumInItsLastEvent(t *testing.T) {
+func TestChecksumIsInLastEventOfBatch(t *testing.T) {
 	var d market.Depth
 	text := ""
 	for i := range 12 {
@@ -105,9 +105,9 @@ func testFullTradesNameBothOrders(t *testing.T) {
 }
 
 // bbo tells of the best prices and the amounts there, and of nothing else.
-func TestBBOTellsOnlyOfTheBestPrices(t *testing.T) { bubble(t, testBBOTellsOnlyOfTheBestPrices) }
+func TestBBOSendsOnlyBestPrices(t *testing.T) { bubble(t, testBBOSendsOnlyBestPrices) }
 
-func testBBOTellsOnlyOfTheBestPrices(t *testing.T) {
+func testBBOSendsOnlyBestPrices(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.BBOInterval = time.Millisecond
 	l := w.listen()
@@ -190,9 +190,9 @@ func testCandlesCloseOnce(t *testing.T) {
 }
 
 // Of what gathers between two flushes the newest state goes, and all candles that have closed.
-func TestAFlushHasEachClosedCandle(t *testing.T) { bubble(t, testAFlushHasEachClosedCandle) }
+func TestFlushContainsEachClosedCandle(t *testing.T) { bubble(t, testFlushContainsEachClosedCandle) }
 
-func testAFlushHasEachClosedCandle(t *testing.T) {
+func testFlushContainsEachClosedCandle(t *testing.T) {
 	s, c, _ := deafShard(newWorld(t, nil))
 	at := s.hub.names.topic(candles, 0)
 	c.set(&name{topic: at}, true)
@@ -213,7 +213,7 @@ func testAFlushHasEachClosedCandle(t *testing.T) {
 }
 
 // Channels that no client has wanted have no actor: there are fifteen for each pair.
-func TestAChannelStartsWithItsFirstClient(t *testing.T) {
+func TestChannelStartsWithFirstClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		started := func() (n int) {

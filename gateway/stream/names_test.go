@@ -7,7 +7,7 @@ import (
 )
 
 // A set in parts is a set, and has memory for the parts that it uses alone.
-func TestASetHasItsTopicsAndNoOthers(t *testing.T) {
+func TestSetContainsItsTopics(t *testing.T) {
 	const topics = 4 * setPart
 	r := rand.New(rand.NewPCG(1, 2))
 	s, want := make(set, topics/setPart), map[topic]bool{}

@@ -27,9 +27,9 @@ func (l *listener) sends(events ...string) []string {
 }
 
 // A client that logs out while it waits for own is answered.
-func TestOwnIsAnsweredBehindALogout(t *testing.T) { bubble(t, testOwnIsAnsweredBehindALogout) }
+func TestOwnIsAnsweredAfterLogout(t *testing.T) { bubble(t, testOwnIsAnsweredAfterLogout) }
 
-func testOwnIsAnsweredBehindALogout(t *testing.T) {
+func testOwnIsAnsweredAfterLogout(t *testing.T) {
 	l := newWorld(t, nil).listen()
 	for range 20 {
 		l.in("key-trader-0")
@@ -43,7 +43,7 @@ func testOwnIsAnsweredBehindALogout(t *testing.T) {
 }
 
 // A client that ends its subscription while it waits for it gets no events.
-func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
+func TestPendingOwnSubscriptionCanEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -72,7 +72,7 @@ func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
 
 // A client that subscribes while the last subscription of its account ends is told all that
 // happens afterwards.
-func TestASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
+func TestSubscriptionSurvivesEndOfPreviousOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, _ := w.watchOwn(0)

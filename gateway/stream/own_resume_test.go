@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
+func TestClientResumesAnywhereInBuffer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, m := w.watchOwn(0)
@@ -73,7 +73,7 @@ func (w *world) waitForOwn(n int64) {
 	})
 }
 
-func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
+func TestOwnSequenceContinuesAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, m := w.watchOwn(0)
@@ -95,7 +95,7 @@ func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
 	})
 }
 
-func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
+func TestSelfTradeIsSentOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, m := w.watchOwn(0)
@@ -129,11 +129,11 @@ func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
-	bubble(t, testNothingOfAnAccountIsToldBehindTheEndOfItsKey)
+func TestNoEventsAfterRevocation(t *testing.T) {
+	bubble(t, testNoEventsAfterRevocation)
 }
 
-func testNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
+func testNoEventsAfterRevocation(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "second", "secret", event.PermissionRead, nil))
 	first, m := w.watchOwn(0)
@@ -171,9 +171,9 @@ func testNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 }
 
 // A freeze is told before it ends the login, and its end to the client that comes back.
-func TestAFreezeAndItsEndAreTold(t *testing.T) { bubble(t, testAFreezeAndItsEndAreTold) }
+func TestFreezeAndUnfreezeAreSent(t *testing.T) { bubble(t, testFreezeAndUnfreezeAreSent) }
 
-func testAFreezeAndItsEndAreTold(t *testing.T) {
+func testFreezeAndUnfreezeAreSent(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	w.must(w.engine.Freeze("test", "trader-0", true))
@@ -235,9 +235,9 @@ func testOwnNeedsALoginAndThePermissionToRead(t *testing.T) {
 	}
 }
 
-func TestALongSnapshotComesInParts(t *testing.T) { bubble(t, testALongSnapshotComesInParts) }
+func TestLongSnapshotIsSentInParts(t *testing.T) { bubble(t, testLongSnapshotIsSentInParts) }
 
-func testALongSnapshotComesInParts(t *testing.T) {
+func testLongSnapshotIsSentInParts(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 64 << 10 })
 	const orders = ownOrdersOfTest
 	for i := range orders {
@@ -276,7 +276,7 @@ func testALongSnapshotComesInParts(t *testing.T) {
 // ownOrdersOfTest are more orders than fit into one part.
 const ownOrdersOfTest = 1980
 
-func TestASlowReaderOfItsAccountIsCutOff(t *testing.T) {
+func TestSlowOwnReaderIsDisconnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 16 << 10 })
 		l, m := w.watchOwn(0)
@@ -318,7 +318,7 @@ func (l *listener) tryNext() (said, bool) {
 	return s, true
 }
 
-func TestSocketsOfOneAccountHearTheSame(t *testing.T) {
+func TestSocketsOfAnAccountReceiveTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		var all []*listener

@@ -315,11 +315,11 @@ func (m *mirror) hasTrades(w *world, trader int) {
 	}
 }
 
-func TestOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
-	bubble(t, testOwnTellsAnAccountWhatHappensToIt)
+func TestOwnSendsAccountEvents(t *testing.T) {
+	bubble(t, testOwnSendsAccountEvents)
 }
 
-func testOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
+func testOwnSendsAccountEvents(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	m.isREST(w, 0)
@@ -520,7 +520,7 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 	moved.Free()
 }
 
-func TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
+func TestSnapshotPlusEventsMatchesAccount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)

@@ -10,7 +10,7 @@ import (
 )
 
 // The words of book_ are those of the contract, also for what becomes of orders with instructions.
-func TestOrdersThatLeaveTheBookAreToldBeforeTheOrderOfTheirRecord(t *testing.T) {
+func TestRemovedOrdersAreSentBeforeTheOrder(t *testing.T) {
 	w := writer{pair: "BTC_USDT", event: "book_BTC_USDT"}
 	gone := []committed.Gone{{ID: 7, Order: 5, Side: trading.Sell, Price: 100e8, Remaining: 2e8},
 		{ID: 8, Order: 6, Side: trading.Sell, Price: 101e8, Remaining: 1e8}}

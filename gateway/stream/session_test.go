@@ -57,7 +57,7 @@ func (w *world) stillOpen(trader int, orders ...uint64) (open []uint64) {
 	return open
 }
 
-func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
+func TestEndOfLastSocketCancelsOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		sell := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
@@ -81,7 +81,7 @@ func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
 	})
 }
 
-func TestASocketThatComesBackKeepsTheOrders(t *testing.T) {
+func TestReturningSocketKeepsOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		id := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
@@ -185,7 +185,7 @@ func testBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
+func TestRevocationCancelsForLostSockets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for trader, end := range []func() (actors.Admin, error){
@@ -210,7 +210,7 @@ func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 }
 
 // The socket goes while its login is on its way to the wallet: the end follows.
-func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
+func TestLoginOfClosedSocketEndsItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -233,9 +233,9 @@ func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 }
 
 // A start is the end of all sockets, not the end that the stop gives them.
-func TestAStopGivesNoSwitchItsTime(t *testing.T) { bubble(t, testAStopGivesNoSwitchItsTime) }
+func TestStopDoesNotExtendSwitches(t *testing.T) { bubble(t, testStopDoesNotExtendSwitches) }
 
-func testAStopGivesNoSwitchItsTime(t *testing.T) {
+func testStopDoesNotExtendSwitches(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	w.listen().mustProtect("key-trader-0", 60)

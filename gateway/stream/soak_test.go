@@ -20,11 +20,11 @@ import (
 
 // Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (10). Afterwards
 // nothing of them is left, and a client that behaved well the whole time has missed nothing.
-func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
-	bubble(t, testNothingIsLeftOfClientsThatWent)
+func TestDisconnectedClientsLeaveNothing(t *testing.T) {
+	bubble(t, testDisconnectedClientsLeaveNothing)
 }
 
-func testNothingIsLeftOfClientsThatWent(t *testing.T) {
+func testDisconnectedClientsLeaveNothing(t *testing.T) {
 	seconds := must(strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "10")))
 	w := newWorld(t, func(o *socketio.Options) {
 		o.MessagesPerSecond, o.MessagesBurst = 50, 100

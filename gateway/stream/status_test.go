@@ -9,7 +9,7 @@ import (
 
 // The status begins with all that keeps orders out, and then tells of each change, in the order of
 // the records.
-func TestStatusTellsOfHaltsAndMaintenance(t *testing.T) {
+func TestStatusSendsHaltsAndMaintenance(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.must(w.engine.Halt("test", "ETH_USDT", true))
