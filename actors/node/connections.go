@@ -15,19 +15,19 @@ import (
 // Kinds of connections that a node opens to another one. Those of observers are observing.Call, and
 // callCommands.
 const (
-	callCommands  = 'c' // clients' commands: see forwarding
+	callCommands  = 'c' // clients' commands: see forwardingSession
 	callOperators = 'o' // one request of an operator
 )
 
-// callVersions are those of the kinds of connections that members take of members, and of
-// observers.
+// callVersions are the versions of the connections that members accept from members,
+// observerVersions from observers.
 var (
 	callVersions     = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
 	observerVersions = map[byte]uint64{callCommands: forwardVersion, observing.Call: observing.Version}
 )
 
-// OperatorsAtOnce is how many operators' requests one node has answered by another at a time. The
-// slots of clients' commands are others.
+// OperatorsAtOnce is the number of concurrent operators' requests that one node may forward to
+// another, in addition to the slots of clients' commands.
 const OperatorsAtOnce = 8
 
 // openTo opens a connection of a kind to another node, and returns it with the answer to its
@@ -46,17 +46,17 @@ func openTo(ctx context.Context, r persistence.Replica, node string, kind byte,
 }
 
 // DialOperators opens a connection for one request of an operator to the node with that name, and
-// returns it once that node has taken it. An error means that no part of the request was sent. ctx,
-// which must have a deadline, bounds the wait. The caller closes the connection.
+// returns it once that node has accepted it. An error means that no part of the request was sent.
+// ctx, which must have a deadline, bounds the wait. The caller closes the connection.
 func DialOperators(ctx context.Context, r persistence.Replica, node string) (net.Conn, error) {
 	conn, _, err := openTo(ctx, r, node, callOperators, nil)
 	if err != nil {
-		return nil, fmt.Errorf("node %s takes no operator's request from this one: %w", node, err)
+		return nil, fmt.Errorf("node %s accepts no operator's request from this one: %w", node, err)
 	}
 	return conn, nil
 }
 
-// accept takes a connection of another member. It returns when the connection is over.
+// accept serves a connection of another member. It returns when the connection is closed.
 func (n *Node) accept(from string, conn net.Conn) {
 	g, ok := n.greet(from, conn, callVersions)
 	switch {
@@ -70,8 +70,8 @@ func (n *Node) accept(from string, conn net.Conn) {
 	}
 }
 
-// acceptObserver takes a connection of an observer: it passes on what clients have signed, and no
-// operator's request.
+// acceptObserver serves a connection of an observer, which may forward clients' signed requests,
+// and no operators'.
 func (n *Node) acceptObserver(from string, conn net.Conn) {
 	g, ok := n.greet(from, conn, observerVersions)
 	switch {
@@ -83,24 +83,24 @@ func (n *Node) acceptObserver(from string, conn net.Conn) {
 	}
 }
 
-// greet hears what a connection is for.
+// greet reads the greeting of a connection.
 func (n *Node) greet(from string, conn net.Conn, versions map[byte]uint64) (*line.Greeting, bool) {
 	g, err := line.Meet(conn, n.opts.Timing.OwnerStale, versions)
 	if err == nil {
 		return g, true
 	}
 	if _, long := errors.AsType[line.LongMessage](err); long || g != nil {
-		n.badPeers.Warn(n.opts.Log, "a connection of another node is of no use", from, err, "node",
+		n.badPeers.Warn(n.opts.Log, "malformed greeting from another node", from, err, "node",
 			from)
 	}
 	conn.Close()
 	return nil, false
 }
 
-// errOperators refuses one request of an operator too many.
-var errOperators = errors.New("it takes no more requests of operators for now")
+// errOperators refuses operators' requests above OperatorsAtOnce.
+var errOperators = errors.New("too many operators' requests in flight")
 
-// serveOperator has an operator's request answered that another node passes on.
+// serveOperator serves an operator's request forwarded by another node.
 func (n *Node) serveOperator(from string, g *line.Greeting) {
 	if !n.operatorSlots.enter(from) {
 		g.Refuse(errOperators)
@@ -114,13 +114,13 @@ func (n *Node) serveOperator(from string, g *line.Greeting) {
 	n.opts.Operators(from, g.Conn)
 }
 
-// operatorSlots counts the operators' requests that other nodes have passed on, by node.
+// operatorSlots counts the operators' requests that other nodes have forwarded, by node.
 type operatorSlots struct {
 	mu sync.Mutex
 	of map[string]int // guarded by mu
 }
 
-// enter counts one more, unless the node has as many as it may.
+// enter takes a slot of a node, up to OperatorsAtOnce.
 func (o *operatorSlots) enter(node string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
