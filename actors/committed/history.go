@@ -31,7 +31,8 @@ func (w countingHistory) Orders(ctx context.Context, q persistence.OrderQuery,
 	return w.note(metrics.ListOrders, w.History.Orders(ctx, q, fn))
 }
 
-func (w countingHistory) Order(ctx context.Context, account uint32, id uint64) (persistence.Order, error) {
+func (w countingHistory) Order(ctx context.Context, account uint32,
+	id uint64) (persistence.Order, error) {
 	o, err := w.History.Order(ctx, account, id)
 	return o, w.note(metrics.ListOrders, err)
 }
@@ -51,7 +52,8 @@ func (w countingHistory) Withdrawals(ctx context.Context, q persistence.Withdraw
 	return w.note(metrics.ListWithdrawals, w.History.Withdrawals(ctx, q, fn))
 }
 
-func (w countingHistory) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
+func (w countingHistory) Withdrawal(ctx context.Context,
+	id uint64) (persistence.Withdrawal, error) {
 	d, err := w.History.Withdrawal(ctx, id)
 	return d, w.note(metrics.ListWithdrawals, err)
 }

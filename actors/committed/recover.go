@@ -344,7 +344,9 @@ func NewPreview(ctx context.Context, store persistence.Store) (*Preview, error) 
 func (n *Preview) State() *state.State { return n.state }
 
 // of reports whether image, or nil for none, is that of the preview.
-func (n *Preview) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
+func (n *Preview) of(image []byte) bool {
+	return n != nil && n.image == maphash.Bytes(n.seed, image)
+}
 
 // isOnly reports whether the fold consists of an image without batches.
 func (n *Preview) isOnly(image []byte, seq uint64) bool {

@@ -302,7 +302,8 @@ func (f *forwarder) Verify(key *directory.Key, nonce uint64) error {
 }
 
 // appendSignedRequest writes a signed request with that number of commands.
-func appendSignedRequest(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
+func appendSignedRequest(b []byte, key *directory.Key, nonce uint64, back bool,
+	commands int) []byte {
 	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
 	b = wire.AppendFlag(wire.AppendFlag(b, key.Signed.Signature == nil), back)
 	return appendSigned(wire.AppendUints(b, uint64(commands)), key.Signed)

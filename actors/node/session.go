@@ -296,8 +296,8 @@ func (f *forwardingSession) answer(gone <-chan struct{}) {
 // takeNonce takes the nonce of a read in its account's wallet, and answers with the lowest sequence
 // at which the read may be answered. For a read by client order id that covers all that the wallet
 // had in flight.
-func (f *forwardingSession) takeNonce(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
-	signed *directory.Signed) {
+func (f *forwardingSession) takeNonce(number uint64, key *directory.Key, nonce uint64,
+	id event.ClientID, signed *directory.Signed) {
 	var seq uint64
 	var err error
 	if key != nil && signed != nil {

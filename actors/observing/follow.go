@@ -13,38 +13,38 @@ import (
 	"exchange/persistence/line"
 )
 
-// A link is the connection to the member that is followed.
+// A link is the connection to the followed member.
 type link struct {
 	s       *Store
 	node    string
 	session *line.Session
 
 	// guarded by s.mu
-	hasMarket  bool // a status and the market have come
+	hasMarket  bool // a status and the market part have arrived
 	hasStatus  bool
 	watermark  uint64
-	lastAnswer time.Time // when the member could answer last, or was asked first
+	lastAnswer time.Time // time of the member's last answer, or of the first request
 	over       bool
 }
 
-// errLeads: the member leads, and another one may be followed instead.
-var errLeads = errors.New("it leads, and the others are asked first")
+// errLeads: the member is the leader, and others are preferred.
+var errLeads = errors.New("it leads, and the others are tried first")
 
-// retry is the pause between two rounds of tries.
+// retry is the pause after a round of attempts.
 const retry = 200 * time.Millisecond
 
-// run follows one member after the other, until ctx ends or no member can be followed any more.
+// run follows one member after another, until ctx ends or no member can be followed any more.
 func (s *Store) run(ctx context.Context) {
 	defer close(s.done)
-	said, tries, gone := map[string]string{}, 0, false
+	logged, tries, gone := map[string]string{}, 0, false
 	for turn := 0; ctx.Err() == nil; turn++ {
 		for i, node := range s.candidates(turn) {
 			followed, err := s.follow(ctx, node, i < len(s.o.Nodes)-1)
 			if ctx.Err() != nil {
 				return
 			}
-			if text := err.Error(); text != said[node] {
-				said[node] = text
+			if text := err.Error(); text != logged[node] {
+				logged[node] = text
 				s.o.Log.Info("this observer does not follow a member", "member", node, "error", err)
 			}
 			if tries++; followed {
@@ -63,7 +63,7 @@ func (s *Store) run(ctx context.Context) {
 	}
 }
 
-// candidates returns the members in the order in which they are tried: the one that leads is last.
+// candidates returns the members in the order of attempts: the leader is last.
 func (s *Store) candidates(turn int) []string {
 	turn %= len(s.o.Nodes)
 	list := append(slices.Clone(s.o.Nodes[turn:]), s.o.Nodes[:turn]...)
@@ -76,7 +76,7 @@ func (s *Store) candidates(turn int) []string {
 	return list
 }
 
-// follow follows a member until something of it ends, and returns why. picky: not if it leads.
+// follow follows a member until the connection ends, and returns why. picky: not if it leads.
 func (s *Store) follow(ctx context.Context, node string, picky bool) (followed bool, err error) {
 	session, err := s.dial(ctx, node)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Store) dial(ctx context.Context, node string) (*line.Session, error) {
 	return newSession(conn, s.o.Silence, nil), nil
 }
 
-// detach says that the member is followed no more, and reports whether it was. The caller holds mu.
+// detach marks the member as no longer followed, and reports whether it was. The caller holds mu.
 func (l *link) detach() (followed bool) {
 	l.over = true
 	if followed = l.s.link == l; followed {
@@ -120,7 +120,7 @@ func (l *link) detach() (followed bool) {
 	return followed
 }
 
-// feed takes the member's feed.
+// feed reads the member's feed.
 func (l *link) feed(ctx context.Context) error {
 	s := l.s
 	s.mu.Lock()
@@ -138,15 +138,15 @@ func (l *link) feed(ctx context.Context) error {
 	return fmt.Errorf("feed: %w", err)
 }
 
-// feeding is what has come of a feed.
+// feeding is the state of reading a feed.
 type feeding struct {
 	*link
-	image            []byte // nil: none comes
+	image            []byte // nil: no image is being received
 	started          bool   // batches follow
 	imageSeq, digest uint64 // of the image
 }
 
-// take takes a page.
+// take handles a page.
 func (f *feeding) take(ctx context.Context, page []byte) error {
 	s := f.s
 	p := wire.Read(page)
@@ -188,14 +188,14 @@ func (f *feeding) take(ctx context.Context, page []byte) error {
 	return nil
 }
 
-// mayBegin reports whether a feed may begin so: with an image, or behind what is here.
+// mayBegin reports whether a feed may start with an image, or resume at seq.
 func (s *Store) mayBegin(resumed bool, seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return resumed == s.hasImage && (!resumed || s.end == seq)
 }
 
-// setImage takes the first image. The caller holds mu.
+// setImage stores the first image. The caller holds mu.
 func (s *Store) setImage(image []byte, seq, digest uint64) {
 	if seq > 0 {
 		s.image = image
@@ -203,7 +203,7 @@ func (s *Store) setImage(image []byte, seq, digest uint64) {
 	s.hasImage, s.imageSeq, s.end, s.digest = true, seq, seq, digest
 }
 
-// setFollowed says that the member is followed. The caller holds mu.
+// setFollowed marks the member as followed. The caller holds mu.
 func (l *link) setFollowed() {
 	if !l.over {
 		l.s.link = l
@@ -212,7 +212,7 @@ func (l *link) setFollowed() {
 	}
 }
 
-// take takes a batch, and waits while too many wait for the fold.
+// take queues a batch, and waits while too many wait for the fold.
 func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 	s.mu.Lock()
 	fits := b.prev == s.end && b.next > b.prev
@@ -233,7 +233,7 @@ func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 	return err
 }
 
-// control takes what the member tells. picky: not if it leads.
+// control reads the member's statuses. picky: not if it leads.
 func (l *link) control(ctx context.Context, picky bool) error {
 	answer, err := l.session.Ask(askControl, 1, nil)
 	for err == nil {
@@ -242,10 +242,10 @@ func (l *link) control(ctx context.Context, picky bool) error {
 			err = l.applyStatus(page, picky)
 		}
 	}
-	return fmt.Errorf("talk: %w", err)
+	return fmt.Errorf("control: %w", err)
 }
 
-// applyStatus takes a status, and maybe the market.
+// applyStatus handles a status, and optionally the market.
 func (l *link) applyStatus(page []byte, picky bool) error {
 	s := l.s
 	var now status
@@ -274,7 +274,7 @@ func (l *link) applyStatus(page []byte, picky bool) error {
 	return nil
 }
 
-// reach asks for the sequence that is reached.
+// reach asks for the reached sequence.
 func (l *link) reach() (seq uint64, err error) {
 	page, err := l.session.Call(context.Background(), askReach, nil) // until the session ends
 	if err != nil {
@@ -283,20 +283,20 @@ func (l *link) reach() (seq uint64, err error) {
 		p := wire.Read(page)
 		seq = p.Uint()
 	}
-	useless := false
-	l.s.change(func() { useless = l.isUnresponsive(err == nil && l.watermark >= l.s.dropped.Load()) })
-	if useless {
+	unresponsive := false
+	l.s.change(func() { unresponsive = l.isUnresponsive(err == nil && l.watermark >= l.s.dropped.Load()) })
+	if unresponsive {
 		l.session.Close(errUnresponsive)
 	}
 	return seq, err
 }
 
-// errUnresponsive: the member lives, and is of no use: it hears of no node that leads, or its rows are
-// behind those of the member before.
-var errUnresponsive = errors.New("it has answered no question for long, and another one is tried")
+// errUnresponsive: the member is connected, but has seen no leader, or lags behind the previous
+// member's rows.
+var errUnresponsive = errors.New("member unresponsive; switching to another")
 
-// isUnresponsive notes whether the member could answer, and reports whether it could not for too long.
-// The caller holds mu.
+// isUnresponsive records whether the member could answer, and reports whether it could not for too
+// long. The caller holds mu.
 func (l *link) isUnresponsive(answers bool) bool {
 	now := time.Now()
 	if answers || l.lastAnswer.IsZero() {

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// A loan is the answer to one query.
+// A cursor is the answer to one query.
 type cursor struct {
 	*observer
 	q    *line.Question
@@ -41,19 +41,19 @@ func (x *observer) rows(q *line.Question) (last []byte, err error) {
 // An answerFunc answers a query from the store.
 type answerFunc func(ctx context.Context, l *cursor) error
 
-// answerRows returns how a query is answered whose rows pass a filter.
+// answerRows returns the answerFunc of a query, for rows within the horizon.
 func answerRows[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*T) bool) error,
 	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) answerFunc {
-	var what Q
-	p.Value(&what)
+	var query Q
+	p.Value(&query)
 	return func(ctx context.Context, l *cursor) error {
 		skip := 0
-		if offset != nil && !l.whole() { // rows that do not pass must not count
-			skip = *offset(&what)
-			*offset(&what) = 0
+		if offset != nil && !l.whole() { // rows after the horizon must not count
+			skip = *offset(&query)
+			*offset(&query) = 0
 		}
 		var failed error
-		err := ask(ctx, what, func(row *T) bool {
+		err := ask(ctx, query, func(row *T) bool {
 			switch {
 			case !l.whole() && !has(&l.at, row):
 				return true
@@ -121,7 +121,7 @@ func (l *cursor) parse() (run answerFunc, err error) {
 	return run, err
 }
 
-// single makes a list of a query for one row.
+// single adapts a query for one row to a list.
 func single[Q, T any](ask func(ctx context.Context, q Q) (T, error)) func(ctx context.Context, q Q,
 	fn func(*T) bool) error {
 	return func(ctx context.Context, q Q, fn func(*T) bool) error {
@@ -133,17 +133,17 @@ func single[Q, T any](ask func(ctx context.Context, q Q) (T, error)) func(ctx co
 	}
 }
 
-// deposits leaves out what only the operator knows.
-func (l *cursor) deposits(ctx context.Context, what persistence.DepositQuery,
+// deposits removes the operator's references.
+func (l *cursor) deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
-	return l.store.Deposits(ctx, what, func(d *persistence.Deposit) bool {
+	return l.store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 		row := *d
 		row.Reference = ""
 		return fn(&row)
 	})
 }
 
-// add takes a row. When the page is full, it is sent, and the next is waited for.
+// add adds a row. It sends a full page, and waits until the observer takes it.
 func (l *cursor) add(row any) error {
 	l.page = wire.AppendValue(l.page, row)
 	if l.rows++; l.rows < pageRows && len(l.page) < pageBytes {
