@@ -385,7 +385,8 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 	}
 	count := rows.Count(c.rows)
 	c.unsaved.Add(int64(count - before))
-	if max(count, market.FrameCount*len(c.candlePairs), len(c.accounts), len(c.nonces)) >= c.stepRows {
+	if max(count, market.FrameCount*len(c.candlePairs), len(c.accounts),
+		len(c.nonces)) >= c.stepRows {
 		c.step()
 	}
 }

@@ -151,7 +151,8 @@ func (s *ownFeeds) endRecord() {
 		if f.channel == nil {
 			continue
 		}
-		at := slices.IndexFunc(s.outgoing, func(t ownDelivery) bool { return t.channel == f.channel })
+		at := slices.IndexFunc(s.outgoing,
+			func(d ownDelivery) bool { return d.channel == f.channel })
 		if at < 0 {
 			at = len(s.outgoing)
 			s.outgoing = append(s.outgoing, ownDelivery{f.channel, new(OwnEvents)})

@@ -23,7 +23,8 @@ const (
 // observerVersions from observers.
 var (
 	callVersions     = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
-	observerVersions = map[byte]uint64{callCommands: forwardVersion, observing.Call: observing.Version}
+	observerVersions = map[byte]uint64{callCommands: forwardVersion,
+		observing.Call: observing.Version}
 )
 
 // OperatorsAtOnce is the number of concurrent operators' requests that one node may forward to

@@ -63,7 +63,8 @@ func (f *forwarder) run(ctx context.Context) {
 		default:
 			err = f.connect(ctx, leader)
 		}
-		if text := err.Error(); text != logged && ctx.Err() == nil && time.Since(last) >= logInterval {
+		if text := err.Error(); text != logged && ctx.Err() == nil &&
+			time.Since(last) >= logInterval {
 			logged, last = text, time.Now()
 			f.a.node.opts.Log.Info("this node accepts no commands and no private reads for now",
 				"leader",
@@ -260,13 +261,15 @@ func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 
 // Settle implements Commands.
 func (f *forwarder) Settle(key *directory.Key) error {
-	return f.roundTrip(forwardFence, func(b []byte) []byte { return wire.AppendText(b, key.Public) })
+	return f.roundTrip(forwardFence,
+		func(b []byte) []byte { return wire.AppendText(b, key.Public) })
 }
 
 // roundTrip sends a request without commands, and waits for its outcome.
 func (f *forwarder) roundTrip(kind byte, add func(b []byte) []byte) error {
 	c := actors.NewQuestion()
-	if err := f.request(kind, pendingAnswer{list: []*actors.Command{c}, fence: true}, add); err != nil {
+	x := pendingAnswer{list: []*actors.Command{c}, fence: true}
+	if err := f.request(kind, x, add); err != nil {
 		c.Free()
 		return actors.TurnAway(f.a.node.meter, err)
 	}

@@ -139,7 +139,8 @@ func TestNodesUseAppliedMarketPart(t *testing.T) {
 			}
 		}
 		// what waits for the next term is not what this one completes
-		if whole, err := c.nodes[r.at].proposeCompleted(t.Context(), firstFormat+1); err != nil || whole {
+		whole, err := c.nodes[r.at].proposeCompleted(t.Context(), firstFormat+1)
+		if err != nil || whole {
 			t.Errorf("%v, %v", whole, err)
 		}
 		c.caughtUp(r)

@@ -124,7 +124,8 @@ func (f *forwardingSession) derive(x *forwardedRequest) error {
 
 // checkProof checks the form of a client's proof. A request without a signature needs a login over
 // this connection, a login must sign a challenge of it, and only signed requests have a nonce.
-func (f *forwardingSession) checkProof(key *directory.Key, nonce uint64, s *directory.Signed) error {
+func (f *forwardingSession) checkProof(key *directory.Key, nonce uint64,
+	s *directory.Signed) error {
 	login := s.Form == directory.SignedLogin
 	switch {
 	case login && !f.seed.made(string(s.Text)):

@@ -5,11 +5,11 @@
 // another one when that ends, falls silent or refuses. It has one session with the member
 // (persistence/line) for its requests. Each answer is streamed as fast as the observer reads it:
 //
-//	feed   the newest image of the member's state, and each batch after it, as applied there;
-//	       without server secrets (core/event/withhold.go)
+//	feed     the newest image of the member's state, and each batch after it, as applied there;
+//	         without server secrets (core/event/withhold.go)
 //	control  the member's cluster view, its watermark, and the market part
-//	reach  the sequence that a read must wait for
-//	rows   queries of the history, with the reader's horizon
+//	reach    the sequence that a read must wait for
+//	rows     queries of the history, with the reader's horizon
 //
 // Clients' signed requests go to the leader, over a separate connection: see forwarder in package
 // node.

@@ -284,7 +284,9 @@ func (l *link) reach() (seq uint64, err error) {
 		seq = p.Uint()
 	}
 	unresponsive := false
-	l.s.change(func() { unresponsive = l.isUnresponsive(err == nil && l.watermark >= l.s.dropped.Load()) })
+	l.s.change(func() {
+		unresponsive = l.isUnresponsive(err == nil && l.watermark >= l.s.dropped.Load())
+	})
 	if unresponsive {
 		l.session.Close(errUnresponsive)
 	}

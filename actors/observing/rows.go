@@ -42,7 +42,8 @@ func (x *observer) rows(q *line.Question) (last []byte, err error) {
 type answerFunc func(ctx context.Context, l *cursor) error
 
 // answerRows returns the answerFunc of a query, for rows within the horizon.
-func answerRows[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*T) bool) error,
+func answerRows[Q, T any](p *wire.Reader,
+	ask func(ctx context.Context, q Q, fn func(*T) bool) error,
 	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) answerFunc {
 	var query Q
 	p.Value(&query)
@@ -94,7 +95,8 @@ func (l *cursor) parse() (run answerFunc, err error) {
 	case askOrders:
 		run = answerRows(p, store.Orders, orderHas, nil)
 	case askOrder:
-		run = answerRows(p, single(func(ctx context.Context, q orderQuery) (persistence.Order, error) {
+		run = answerRows(p, single(func(ctx context.Context,
+			q orderQuery) (persistence.Order, error) {
 			return store.Order(ctx, q.Account, q.ID)
 		}), orderHas, nil)
 	case askOrdersByID:
@@ -109,7 +111,8 @@ func (l *cursor) parse() (run answerFunc, err error) {
 		run = answerRows(p, store.Withdrawals, withdrawalHas,
 			func(q *persistence.WithdrawalQuery) *int { return &q.Offset })
 	case askWithdrawal:
-		run = answerRows(p, single(func(ctx context.Context, q idQuery) (persistence.Withdrawal, error) {
+		run = answerRows(p, single(func(ctx context.Context,
+			q idQuery) (persistence.Withdrawal, error) {
 			return store.Withdrawal(ctx, q.ID)
 		}), withdrawalHas, nil)
 	case askCandles:

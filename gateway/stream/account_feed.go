@@ -8,29 +8,29 @@ import (
 	"exchange/actors/committed"
 )
 
-// A desk is the actor of a part of the accounts: all that the committed side tells of one account
-// goes through one desk, in order, and on to the shards of the account's clients. It encodes each
-// event once. It watches an account while the account has a client.
+// An accountFeed is the actor of a part of the accounts: all events of an account go through one
+// feed, in order, to the shards of the account's clients. It encodes each event once. It watches an
+// account while the account has a client.
 type accountFeed struct {
 	hub          *Hub
 	number       int
 	writer       ownWriter
 	accounts     map[uint32]*ownAccount
-	pendingJoins map[uint64]*ownJoin // by token: clients that wait for an answer
-	touched      []*ownAccount       // of the events in hand, reused
+	pendingJoins map[uint64]*ownJoin // clients waiting for an answer, by token
+	touched      []*ownAccount       // of the current batch, reused
 }
 
-// An ownAccount is an account that has clients, or some that wait.
+// An ownAccount is an account with clients, possibly pending ones.
 type ownAccount struct {
 	id      uint32
 	members []int // number of clients by shard
 	total   int
 	pending int
 	token   uint64      // of the newest answer about the account
-	frames  []*ownFrame // of the events in hand
+	frames  []*ownFrame // of the current batch
 }
 
-// newDesk starts a desk, which watches the ends of keys from now on.
+// newAccountFeed starts a feed, which watches revocations from now on.
 func newAccountFeed(h *Hub, number int) *actor.PID {
 	pid := h.public.SpawnChannel("account-feed-"+strconv.Itoa(number), func() actor.Actor {
 		return &accountFeed{hub: h, number: number, writer: ownWriter{public: h.public},
@@ -40,7 +40,7 @@ func newAccountFeed(h *Hub, number int) *actor.PID {
 	return pid
 }
 
-// deskFor returns the number of an account's desk, and deskOf the desk.
+// feedNumber returns the number of an account's feed, and feedOf the feed.
 func (h *Hub) feedNumber(account uint32) int { return int(account) % len(h.feeds) }
 
 func (h *Hub) feedOf(account uint32) *actor.PID { return h.feeds[h.feedNumber(account)] }
@@ -74,7 +74,7 @@ func (d *accountFeed) Receive(ctx actor.Context) {
 	}
 }
 
-// account returns an account, which is new with its first client.
+// account returns an account, creating it for its first client.
 func (d *accountFeed) account(id uint32) *ownAccount {
 	a := d.accounts[id]
 	if a == nil {
@@ -84,8 +84,8 @@ func (d *accountFeed) account(id uint32) *ownAccount {
 	return a
 }
 
-// release ends the watch of an account without clients, of which the newest answer has the token. A
-// client whose join is still behind this message may have been answered already.
+// release ends the watch of an account without clients, where token is that of the newest answer. A
+// client whose join is still in the mailbox may have been answered already.
 func (d *accountFeed) release(id uint32, token uint64) {
 	if a := d.accounts[id]; a == nil || a.total == 0 && a.pending == 0 {
 		delete(d.accounts, id)
@@ -93,13 +93,13 @@ func (d *accountFeed) release(id uint32, token uint64) {
 	}
 }
 
-// onWatched admits the client that asked.
+// onWatched admits the client that subscribed.
 func (d *accountFeed) onWatched(m *committed.OwnWatched) {
 	j, a := d.pendingJoins[m.Token], d.accounts[m.Account]
 	if a != nil {
 		a.token = m.Token
 	}
-	if j == nil { // it was told that it failed, or an earlier life of the desk asked
+	if j == nil { // the client was answered with a failure, or this actor restarted
 		d.release(m.Account, m.Token)
 		return
 	}
@@ -118,7 +118,7 @@ func (d *accountFeed) onWatched(m *committed.OwnWatched) {
 	s.post(x)
 }
 
-// givenUp forgets a client that was told that it failed.
+// givenUp removes a client that was answered with a failure.
 func (d *accountFeed) givenUp(j *ownJoin) {
 	if d.pendingJoins[j.token] == nil {
 		j.client.shard.post(&ownLeaves{client: j.client})
@@ -131,13 +131,13 @@ func (d *accountFeed) givenUp(j *ownJoin) {
 	d.release(id, a.token)
 }
 
-// events gives the events of a batch to the clients of their accounts, those of one account at
-// once.
+// events sends the events of a batch to the shards of their accounts' clients, one message per
+// account.
 func (d *accountFeed) events(list []*committed.OwnEvent) {
 	for _, x := range list {
 		a := d.accounts[x.Account]
 		if a == nil || a.total == 0 {
-			continue // the events were on their way when the last client left
+			continue // the events were in flight when the last client left
 		}
 		if a.frames == nil {
 			d.touched = append(d.touched, a)
@@ -158,14 +158,14 @@ func (d *accountFeed) events(list []*committed.OwnEvent) {
 	d.touched = d.touched[:0]
 }
 
-// endLogins ends logins, each on the shard of its client.
+// endLogins ends logins, each on its client's shard.
 func (d *accountFeed) endLogins(x committed.Revocation) {
 	for _, l := range d.hub.logins.endedBy(x) {
 		l.client.shard.post(&loginEnded{l, detailOf(x)})
 	}
 }
 
-// failed ends this life of the desk. Its knowledge of its clients is lost, so the shards disconnect
+// failed handles a restart of the actor. Its list of clients is lost, so the shards disconnect
 // them.
 func (d *accountFeed) failed() {
 	for id, a := range d.accounts {

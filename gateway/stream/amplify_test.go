@@ -261,8 +261,9 @@ func TestReturningClientMissesNothing(t *testing.T) {
 // stop holds a shard up until the returned function is called.
 func (s *shard) stop() (unpark func()) {
 	names := s.hub.names
-	held := &client{turn: make(chan struct{}), pairChannels: names.newSet(), joining: names.newSet(),
-		member: names.newSet()}
+	held := &client{turn: make(chan struct{}), pairChannels: names.newSet(),
+		joining: names.newSet(),
+		member:  names.newSet()}
 	s.post(&connected{client: held})
 	return func() {
 		for range messagesAtOnce {

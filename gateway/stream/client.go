@@ -13,49 +13,48 @@ type client struct {
 	socket *socketio.Socket
 	shard  *shard
 	gone   bool
-	silent bool // the client has asked for nothing yet, and gets book_ of all pairs
-	held   bool // the server knows that the client has a subscription or a login
+	silent bool // no request yet: the client gets book_ of all pairs
+	held   bool // Socket.Hold is on: the client has a subscription or a login
 
 	allPairs     [families]bool // channels of all pairs that the client named
 	pairChannels set            // channels of one pair that the client named
 	joining      set            // channels that have not admitted the client yet
-	member       set            // channels whose subscriber the client is
+	member       set            // channels that have admitted the client
 
-	queue *commandQueue // of its commands; nil: it has sent none. The hooks own it
+	queue *commandQueue // its commands; nil: none yet. The hooks own it
 
-	waits        map[topic]*wait // names without an answer, by their numbers
-	openRequests int             // number of requests that wait for answers
+	waits        map[topic]*wait // unanswered names, by number
+	openRequests int             // number of unanswered requests
 	out          []socketio.Delivery
-	// frames of channels that have admitted the client, while an answer to a name of the whole
-	// family is due: the answer goes first
+	// frames held until the answer to a subscription to the whole family
 	early [families]*backlog // nil: no answer is due
 
-	login       atomic.Pointer[login] // nil: the client is not logged in
-	feedAccount uint32                // account of which it gets events; 0: none
-	// token up to which the client has ended its subscriptions to own, those that wait, too
+	login       atomic.Pointer[login] // nil: not logged in
+	feedAccount uint32                // account whose events it gets; 0: none
+	// token up to which the client has ended its subscriptions to own, pending ones included
 	ownUntil atomic.Uint64
-	// The hooks of the client's packets own the rest.
+	// The client's packet hooks own the rest.
 	challenge challenge // for its next login
-	spoken    bool      // the client has asked for something
+	spoken    bool      // the client has sent a request
 
-	// an element for each further message that the client may have in the shard
+	// an element for each further message allowed in the shard
 	turn chan struct{}
 }
 
-// A wait is a name that a client asked for, until all its channels have admitted the client.
+// A wait is a requested name, until all its channels have admitted the client.
 type wait struct {
 	text     string
-	requests []*openRequest // with this name, each once
+	requests []*openRequest // requests with this name, each once
 }
 
-// An openRequest is a request without an acknowledgement.
+// An openRequest is an unacknowledged request.
 type openRequest struct {
 	event    *socketio.Event
-	channels []string // names that the client joined or left
-	open     int      // number of names that wait
+	channels []string // joined or left names
+	open     int      // number of unanswered names
 }
 
-// done notes that one name waits no more.
+// done marks one name as answered.
 func (a *openRequest) done(s *shard, c *client) {
 	if a.open--; a.open == 0 {
 		c.openRequests--
@@ -63,7 +62,7 @@ func (a *openRequest) done(s *shard, c *client) {
 	}
 }
 
-// finish acknowledges a request, if the client wants that, after the deliveries before it.
+// finish acknowledges a request, if the client wants that, after all earlier deliveries.
 func (a *openRequest) finish(s *shard, c *client) {
 	if a.event != nil && a.event.WantsAck() {
 		s.deliver(c)
@@ -72,7 +71,7 @@ func (a *openRequest) finish(s *shard, c *client) {
 	}
 }
 
-// wants reports whether a client asked for a channel, under either name.
+// wants reports whether a client requested a channel, under either name.
 func (c *client) wants(t topic, n *names) bool {
 	return c.pairChannels.has(t) || c.allPairs[n.familyOf(t)]
 }
@@ -88,7 +87,7 @@ func (c *client) count() int {
 	return n
 }
 
-// hold tells the server whether the client has a subscription or a login, after a change.
+// hold updates Socket.Hold after a change of subscriptions or login.
 func (c *client) hold() {
 	if on := c.count() > 0 || c.login.Load() != nil; on != c.held {
 		c.held = on
@@ -96,7 +95,7 @@ func (c *client) hold() {
 	}
 }
 
-// has reports whether a client asked for a channel by this name.
+// has reports whether a client requested this name.
 func (c *client) has(n *name) bool {
 	if n.all {
 		return c.allPairs[n.family] && !c.silent
@@ -130,14 +129,14 @@ func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
 	}
 }
 
-// listen subscribes a client without a request to the channels that old clients expect.
+// listen subscribes a silent client to the channels that old clients expect.
 func (s *shard) listen(c *client) {
 	c.silent, c.allPairs[book] = true, true
 	s.joinAll(c, &name{family: book, all: true})
 }
 
-// speak ends that at the client's first request. The caller calls the returned function when it
-// knows the client's channels. Channels that the client keeps lose nothing.
+// speak ends listen at the client's first request. The caller calls the returned function once the
+// client's channels are set. Channels that the client keeps lose nothing.
 func (s *shard) speak(c *client) (spoken func()) {
 	if !c.silent {
 		return func() {}
@@ -146,8 +145,8 @@ func (s *shard) speak(c *client) (spoken func()) {
 	return func() { s.partAll(c, &name{family: book, all: true}) }
 }
 
-// joinAll joins the channels of a name that are not joined yet. It reports whether any channel has
-// not admitted the client yet.
+// joinAll joins the remaining channels of a name. It reports whether any channel has not admitted
+// the client yet.
 func (s *shard) joinAll(c *client, n *name) (open bool) {
 	for t := range s.hub.names.topicsOf(n) {
 		switch {
@@ -171,7 +170,7 @@ func (s *shard) partAll(c *client, n *name) {
 	}
 }
 
-// Errors for the client. errWaiting bounds the requests that wait for admission.
+// Errors for the client. errWaiting bounds the requests waiting for admission.
 var (
 	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(maxNames))
 	errRequest = errors.New(
@@ -204,9 +203,9 @@ func (s *shard) subscribe(m *request) {
 			s.say(c, failure(shown(n.text), err))
 			continue
 		}
-		// A client that is in by another name, or that asks again because it lost the state, gets
-		// the state anew.
-		if kinds[n.family].startsWithState {
+		// A client that is subscribed by another name, or repeats a request because it lost the
+		// state, gets the state again.
+		if kinds[n.family].stateFirst {
 			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
 			}
@@ -227,7 +226,7 @@ func (s *shard) subscribe(m *request) {
 	c.openRequests++
 }
 
-// addWait keeps a name until its answer, for one more request.
+// addWait adds a request to an unanswered name.
 func (c *client) addWait(number topic, text string, a *openRequest) {
 	w := c.waits[number]
 	if w == nil {
@@ -243,7 +242,7 @@ func (c *client) addWait(number topic, text string, a *openRequest) {
 // shown returns the part of a name that an answer repeats.
 func shown(text string) string { return text[:min(len(text), longestShown)] }
 
-// admittedTo answers the names that waited for a channel, which belongs to two names.
+// admittedTo answers the names completed by a channel, which belongs to two names.
 func (s *shard) admittedTo(c *client, t topic) {
 	if len(c.waits) == 0 {
 		return

@@ -190,9 +190,9 @@ func testCandlesCloseOnce(t *testing.T) {
 }
 
 // Of what gathers between two flushes the newest state goes, and all candles that have closed.
-func TestFlushContainsEachClosedCandle(t *testing.T) { bubble(t, testFlushContainsEachClosedCandle) }
+func TestFlushContainsClosedCandles(t *testing.T) { bubble(t, testFlushContainsClosedCandles) }
 
-func testFlushContainsEachClosedCandle(t *testing.T) {
+func testFlushContainsClosedCandles(t *testing.T) {
 	s, c, _ := deafShard(newWorld(t, nil))
 	at := s.hub.names.topic(candles, 0)
 	c.set(&name{topic: at}, true)
