@@ -6,13 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A poll is a GET that is held until the server has something to say. After its release the poll
-// finds its answer itself.
+// A poll is a GET that is held until there is something to send. After its release the poll fetches
+// its answer itself.
 type poll struct {
 	released bool
 	done     chan struct{} // closed by the release
-	// the poll came while a websocket was about to take its place. If the client goes on with the
-	// upgrade before the poll returns, the poll is answered as if it had come after the upgrade
+	// the poll arrived during an upgrade. If the upgrade completes before the poll returns, the
+	// poll is answered as if it had arrived after the upgrade
 	late bool
 }
 
@@ -52,7 +52,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.unlock()
 		return badRequest
 	}
-	// otherwise the packets would be lost, and the client would not know
+	// otherwise the packets would be lost unnoticed
 	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) {
 		x.end(TransportClose, nil)
 	}

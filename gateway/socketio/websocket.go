@@ -36,7 +36,7 @@ type link struct {
 	session    *session  // whose bucket counts the bytes; nil: none yet
 	ws         *websocket.Conn
 	reply      []byte // the answer to the handshake, before it is written
-	closeFrame []byte // the close frame that the library wanted to send
+	closeFrame []byte // the close frame written by the library
 	frames     frameHeads
 }
 
@@ -72,7 +72,7 @@ func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	return l, nil
 }
 
-// hijacked gives the library a link in place of the HTTP server's connection. Nothing is answered
+// hijacked passes the library a link instead of the HTTP server's connection. Nothing is answered
 // through it.
 type hijacked struct{ link *link }
 
@@ -172,7 +172,7 @@ func (l *link) closeWrite() {
 	}
 }
 
-// abort closes the connection at once, and drops bytes that are on their way.
+// abort closes the connection at once, and drops bytes in flight.
 func (l *link) abort() {
 	if l.raw.ok() {
 		l.raw.reset()
@@ -297,7 +297,7 @@ func (x *session) broken(l *link, err error) {
 	x.end(reason, frame)
 }
 
-// probing makes a link the candidate for the place of polling, if there is no other.
+// probing makes a link the candidate of an upgrade, if there is no other.
 func (x *session) probing(l *link) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -311,7 +311,7 @@ func (x *session) probing(l *link) bool {
 	return true
 }
 
-// unprobe leaves the session on polling.
+// unprobe abandons the upgrade.
 func (x *session) unprobe(l *link) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -324,7 +324,7 @@ func (x *session) unprobe(l *link) {
 	}
 }
 
-// probe makes the handshake of an upgrade. It returns true after it has moved the session to the
+// probe performs the handshake of an upgrade. It returns true after it has moved the session to the
 // websocket, before the next frame is read, because that frame may be there already.
 func (x *session) probe(l *link) bool {
 	control := func(string) error { return errPacket }
