@@ -39,7 +39,7 @@ var testedFaults = []Fault{
 		"case !v.settled« && !FAULT»:\nreturn partly", "actors",
 		"TestAComparisonFindsWhatDiffersBehindTheFirstPart"},
 	{"a look behind a record is one behind its batch", "actors/committed/committed.go",
-		"if len(c.looks) > 0 «&& !FAULT »{", "actors",
+		"if len(c.callbacks) > 0 «&& !FAULT »{", "actors",
 		"TestABookGoesOnUntilAllThatItHadDecidedIsFolded"},
 	{"a decision that is not durable is a difference", "actors/compare_wallet.go",
 		"if differ != nil && !atRest «&& !FAULT »{", "actors",
@@ -52,7 +52,7 @@ var testedFaults = []Fault{
 		"return «(»behind < r.most «|| FAULT) »&&", "actors",
 		"TestARewriteThatDoesNotEndHoldsProjectionsForAWhile"},
 	{"an upload does not rest", "actors/committed/projector.go",
-		"wait := min(restFor*now.Sub(p.worked), restMost)«\nif FAULT {\nwait = 0\n}»",
+		"wait := min(restFor*now.Sub(p.pieceStart), restMost)«\nif FAULT {\nwait = 0\n}»",
 		"actors/committed", "TestUploadPausesNineTimesAsLongAsItWorks"},
 	{"an upload rests however long it has taken", "actors/committed/projector.go",
 		"if wait > 0 && «(»now.Before(p.until) «|| FAULT) »{", "actors/committed",
@@ -86,7 +86,7 @@ var testedFaults = []Fault{
 		"TestASwitchThatWasSetAnewDoesNotFireByItsOldTime"},
 
 	{"a wallet begins with a fold that is behind", "actors/opening.go",
-		"side.LookBehind(«map[bool]uint64{false: »o.releasing.Load()«}[FAULT]»,", "actors",
+		"side.AfterRecord(«map[bool]uint64{false: »o.releasing.Load()«}[FAULT]»,", "actors",
 		"TestAWalletBeginsBehindTheBatchThatIsReleased"},
 	{"a settlement that comes before the state of a wallet is lost", "actors/opening.go",
 		"«if _, is := m.(*settled); !is || !FAULT {\n»w.early.Push(m)«\n}»", "actors",
@@ -114,7 +114,7 @@ var testedFaults = []Fault{
 		"if failed := n.life.Err(); failed != nil «&& !FAULT »{", "actors/node",
 		"TestNodeReportsWhetherItCouldServe"},
 	{"a node is not judged when another market part is applied", "actors/node/node.go",
-		"_, _, err := n.agreed()\n«if !FAULT {\n»n.judged(err)«\n}»", "actors/node",
+		"_, _, err := n.termOptions()\n«if !FAULT {\n»n.setUnfit(err)«\n}»", "actors/node",
 		"TestNodeReportsWhetherItCouldServe"},
 	{"a node that could not serve is not judged again", "actors/node/node.go",
 		"if «FAULT || »at == 0 || n.committed", "actors/node",
@@ -127,7 +127,7 @@ var testedFaults = []Fault{
 		"return «FAULT || »all && e.committed.Released() >= end\n}\n// await", "actors/node",
 		"TestCommandsWaitForAllThatClientsMayHaveSeen"},
 	{"the commands of a socket at another node overtake each other", "actors/node/request.go",
-		"case row != nil« && !FAULT»:", "actors/node", "TestSocketCommandsKeepTheirOrder"},
+		"case queue != nil« && !FAULT»:", "actors/node", "TestSocketCommandsKeepTheirOrder"},
 	{"a login does not wait for what it has cut off", "actors/node/session.go",
 		"«if FAULT {\nf.begin(x, nil)\nreturn nil\n}\n»f.begin(x, key.Account)\n}\ncase " +
 			"forwardLost", "actors/node", "TestSettleDrainsInFlightCommands"},
@@ -150,8 +150,8 @@ var testedFaults = []Fault{
 		"if err := c.Current(); err != nil «&& !FAULT »{\nreturn nil, err", "gateway",
 		"TestANodeThatHearsLateDecidesByTheNewestState"},
 	{"a command that may be carried out counts as refused", "actors/node/forwarder.go",
-		"«if FAULT {\nx.end(actors.ErrNotConfirmed)\ncontinue\n}\n»" +
-			"x.end(committed.ErrTimeout)\n}\n}",
+		"«if FAULT {\nx.fail(actors.ErrNotConfirmed)\ncontinue\n}\n»" +
+			"x.fail(committed.ErrTimeout)\n}\n}",
 		"actors/node", "TestBrokenConnectionLeavesUnknownOutcomes"},
 	{"a node that led calls a key ended that it does not know", "actors/node/request.go",
 		"if err := actors.AwaitKnown(f.Door); err != nil «&& !FAULT »{", "actors/node",
@@ -160,7 +160,7 @@ var testedFaults = []Fault{
 		"«if !FAULT {\n»p.dir.RemoveKey(entry)«\n}»", "actors/node",
 		"TestFollowerLearnsKeysFreezesAndMaintenance"},
 	{"a node that cannot serve claims the engine", "actors/node/term.go",
-		"o, _, err := n.agreed()\nif err != nil «&& !FAULT »{", "actors/node",
+		"o, _, err := n.termOptions()\nif err != nil «&& !FAULT »{", "actors/node",
 		"TestUnfitNodeBringsOthersUpToDate"},
 	{"the file of the node that leads counts", "actors/node/market.go",
 		"if market != nil «&& !FAULT »{",
@@ -268,13 +268,13 @@ var testedFaults = []Fault{
 
 	// hostile peers
 	{"an observer passes operators' requests on", "actors/node/connections.go",
-		"g, ok := «func() (*line.Greeting, bool) {\nif FAULT {\nreturn n.meets(from, conn, " +
-			"callVersions)\n}\nreturn »n.meets(from, conn, guestVersions)«\n}()\nif FAULT && ok " +
-			"&& g.Kind == callOperators {\nn.operates(from, g)\nreturn\n}»", "actors/node",
+		"g, ok := «func() (*line.Greeting, bool) {\nif FAULT {\nreturn n.greet(from, conn, " +
+			"callVersions)\n}\nreturn »n.greet(from, conn, observerVersions)«\n}()\nif FAULT && ok " +
+			"&& g.Kind == callOperators {\nn.serveOperator(from, g)\nreturn\n}»", "actors/node",
 		"TestObserverCannotForwardOperatorRequests"},
 	{"a command is told another one's outcome", "actors/node/forwarder.go",
-		"«if other, there := f.asked[number-1]; FAULT && there {\nf.asked[number-1], x = x, " +
-			"other\n}\n»f.asked[number] = x", "actors/node", "TestEachCommandGetsItsOwnAnswer"},
+		"«if other, there := f.pending[number-1]; FAULT && there {\nf.pending[number-1], x = x, " +
+			"other\n}\n»f.pending[number] = x", "actors/node", "TestEachCommandGetsItsOwnAnswer"},
 	{"the node that leads does not check an operator's token again", "gateway/operator/server.go",
 		`case «FAULT && from.Node != "", »from.Socket && from.Allowed,`, "gateway",
 		"TestTheNodeThatLeadsChecksTheTokenAgain"},
@@ -282,18 +282,18 @@ var testedFaults = []Fault{
 		`case standing.Leader == "" || from.Node != ""« && !FAULT»:`, "gateway",
 		"TestNoRequestIsPassedOnTwice"},
 	{"a slow observer keeps its image from all others", "actors/observing/feed.go",
-		"return !«FAULT && !»i.began.IsZero() && took >= p.grace &&", "actors/observing",
+		"return !«FAULT && !»i.readAt.IsZero() && took >= p.grace &&", "actors/observing",
 		"TestSlowObserverYieldsImageTransfer"},
 	{"a long query of an observer keeps its turn while it rests", "actors/committed/turns.go",
-		"{\n«if !FAULT {\n»g.rest()\n}«\n}»", "actors/committed",
+		"{\n«if !FAULT {\n»g.releaseTurn()\n}«\n}»", "actors/committed",
 		"TestObserverQueriesTakeTurns"},
 	{"a message that does not end keeps its connection", "persistence/line/line.go",
 		"if !h.due.IsZero() && h.due.Before(until) «&& !FAULT »{", "persistence/line",
 		"TestAMessageThatDoesNotEndEndsAWire"},
 	{"an account's events are told to others, too", "gateway/stream/own.go",
-		"for «other, list := range s.owners {\nfor _, c := range list {\nif FAULT && other != " +
+		"for «other, list := range s.accountClients {\nfor _, c := range list {\nif FAULT && other != " +
 			"m.account {\ns.put(c, ownDelivery(m.list))\n}\n}\n}\nfor »_, c := range " +
-			"s.owners[m.account] {", "gateway/stream",
+			"s.accountClients[m.account] {", "gateway/stream",
 		"TestSnapshotPlusEventsMatchesAccount"},
 	{"the end of a watch ends a newer one of the account", "actors/committed/own_buffer.go",
 		"f.channel == m.Channel && «(»f.token == m.Token «|| FAULT) »{", "actors/committed",

@@ -5,7 +5,7 @@ var ownFaults = []patch{
 	{"an account's client that comes back is not told an event", "actors/committed/own_buffer.go",
 		"«if FAULT && at < len(f.kept) {\nat++\n}\n»return slices.Clone(f.kept[at:]), true"},
 	{"an account is told an event of another one", "actors/committed/own_buffer.go",
-		"return «FAULT || »t.channel == f.channel })"},
+		"return «FAULT || »d.channel == f.channel })"},
 	{"an account's event lacks the balances of the counterparty", "actors/committed/own.go",
 		"for j := range t.Changes() {«\nif FAULT && i > 0 {\nbreak\n}»"},
 	{"an account's event lacks the deposit of its record", "actors/committed/own.go",
