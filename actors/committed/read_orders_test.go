@@ -23,7 +23,7 @@ func folded(t *testing.T, records ...event.Record) *state.State {
 	return s
 }
 
-// All orders here but one are in the account's list alone, and in no book: to look one of them up
+// All orders here but one are only in the account's list, and in no book: looking one of them up
 // breaks an invariant.
 func TestSkippedOpenOrdersAreNotLookedUp(t *testing.T) {
 	pair := func(n uint16) event.Record {

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// Memory answers what it says it can answer exactly as the whole list would.
+// Complete answers from memory equal those of the whole list.
 func TestRecentTradesMatchFullList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := recentTrades{keep: recentTradesLimit}
@@ -67,8 +67,8 @@ func TestRecentTradesMatchFullList(t *testing.T) {
 	})
 }
 
-// fill gives a list all trades in an order: as they are released, or as a start finds them, some in
-// the store and the newest in the journal.
+// fill adds all trades in an order: as released, or as found by a start, some in the store and the
+// newest in the journal.
 func fill(t *rapid.T, list *recentTrades, all, order []persistence.Trade) {
 	n, after, stored := len(all), 0, 0
 	if rapid.Bool().Draw(t, "a start") {

@@ -13,7 +13,7 @@ import (
 	"exchange/persistence"
 )
 
-// Looks are bounded, in number and in time, and all come back.
+// Lookups are bounded, in number and time, and all finish.
 func TestReferenceLookupsAreBounded(t *testing.T) {
 	const n = 10 * referenceLookups
 	back := make(chan *Lookup, n)
@@ -28,7 +28,7 @@ func TestReferenceLookupsAreBounded(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLookups; {
 		if time.Now().After(end) {
-			t.Fatal("not as many as may be are at the store")
+			t.Fatal("fewer lookups than the limit are running")
 		}
 		runtime.Gosched()
 	}
@@ -39,10 +39,10 @@ func TestReferenceLookupsAreBounded(t *testing.T) {
 		}
 	}
 	if most := store.most.Load(); most > referenceLookups {
-		t.Errorf("%d were at the store at once", most)
+		t.Errorf("%d lookups ran at once", most)
 	}
 
-	// One that does not answer is given up, and so are those that stand in line.
+	// A lookup without an answer is given up, and so are the queued ones.
 	store.gone = make(chan struct{})
 	x.patience = time.Millisecond
 	for range n {
@@ -57,7 +57,7 @@ func TestReferenceLookupsAreBounded(t *testing.T) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.active < 0 || x.queue.Len() != 0 {
-		t.Errorf("%d still ask, and %d stand in line", x.active, x.queue.Len())
+		t.Errorf("%d still running, and %d queued", x.active, x.queue.Len())
 	}
 }
 

@@ -51,7 +51,7 @@ func TestLongQueriesTakeTurnsOnePerAccount(t *testing.T) {
 		late := step(last)
 		cancel()
 		if err := <-late; err == nil {
-			t.Error("one goes on whose time is over")
+			t.Error("a cancelled scan continues")
 		}
 		last.end()
 		second.end()
@@ -61,8 +61,8 @@ func TestLongQueriesTakeTurnsOnePerAccount(t *testing.T) {
 	})
 }
 
-// Queries of observers' clients take turns with those of the process's own, and have none while
-// they rest.
+// Queries of observers' clients take turns with those of the process's own, and hold none between
+// turns.
 func TestObserverQueriesTakeTurns(t *testing.T) {
 	c := &Side{scans: newTurns()}
 	d := &Door{side: c}
@@ -86,7 +86,7 @@ func TestObserverQueriesTakeTurns(t *testing.T) {
 	g.ReleaseTurn()
 	g.ReleaseTurn()
 	if n := len(c.scans.slots); n > 0 {
-		t.Fatalf("it has its turn while it rests: %d are taken", n)
+		t.Fatalf("it holds its turn after the release: %d are taken", n)
 	}
 	if err := g.TakeTurn(); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestObserverQueriesTakeTurns(t *testing.T) {
 	g = c.ObserverScan(ctx)
 	cancel()
 	if err := g.TakeTurn(); err == nil {
-		t.Error("it works behind the end of its client")
+		t.Error("it runs after the end of its client")
 	}
 	g.End()
 	free()

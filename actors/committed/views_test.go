@@ -9,8 +9,7 @@ import (
 	"exchange/core/trading"
 )
 
-// How far an answer by orders is always current follows from the levels, and from what may be
-// copied for it.
+// The always current part of an answer by orders depends on the levels, and on mostShownOrders.
 func TestOrdersOfTopLevelsAreAlwaysCurrent(t *testing.T) {
 	f := func(levels, ordersOfEach, want int, more bool) {
 		t.Helper()

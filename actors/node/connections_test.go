@@ -15,7 +15,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// Operators' connections go to a node that takes them, a few at a time, beside the one of clients'
+// A node accepts a few operators' connections at a time, in addition to the one for clients'
 // commands.
 func TestOperatorsUseSeparateConnections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestOperatorsUseSeparateConnections(t *testing.T) {
 			o.Operators = func(from string, conn net.Conn) {
 				defer conn.Close()
 				came <- from
-				io.Copy(conn, conn) //nolint:errcheck // the other end looks
+				io.Copy(conn, conn) //nolint:errcheck // checked at the other end
 			}
 		})
 		r := c.next()
@@ -47,10 +47,10 @@ func TestOperatorsUseSeparateConnections(t *testing.T) {
 		}
 		if _, err := dial(); err == nil || !strings.Contains(err.Error(),
 			"takes no more requests") {
-			t.Error("one too many is taken:", err)
+			t.Error("one too many is accepted:", err)
 		}
 		if err := b.Commands.Writable(); err != nil {
-			t.Error("operators' connections take that of clients:", err)
+			t.Error("operators' connections occupy that of clients:", err)
 		}
 		text := make([]byte, 4)
 		if _, err := open[0].Write([]byte("text")); err != nil {
@@ -75,7 +75,7 @@ func greeting(kind byte, version byte) string {
 	return string([]byte{0, 0, 0, 2, kind, version})
 }
 
-// A connection that is for nothing known, or does not say what it is for, ends.
+// A connection of an unknown kind, or without a greeting, is closed.
 func TestConnectionOfUnknownKindIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.OwnerStale = 5 * time.Second })
@@ -103,7 +103,7 @@ func TestConnectionOfUnknownKindIsClosed(t *testing.T) {
 	})
 }
 
-// An observer passes no operator's request on, however it asks: the node does not take it.
+// An observer cannot forward an operator's request, in any form.
 func TestObserverCannotForwardOperatorRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, func(_ int, o *actors.Options) {

@@ -10,7 +10,7 @@ import (
 	"exchange/core/event"
 )
 
-// The node that leads revokes lost keys for all, in its first term.
+// The leader revokes lost keys for all, in its first term.
 func TestLeaderRevokesLostKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var lost atomic.Bool

@@ -20,8 +20,8 @@ import (
 	"exchange/persistence/line"
 )
 
-// What only the server needs does not come to an observer, neither over its connections nor into
-// its state, also while clients send signed requests there.
+// An observer receives no server secrets, neither over its connections nor in its state, even while
+// clients send signed requests there.
 func TestObserverReceivesNoServerSecrets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
@@ -44,11 +44,11 @@ func TestObserverReceivesNoServerSecrets(t *testing.T) {
 		var whole []byte
 		succeeds(t, x.node.onSide(func() { whole = x.node.committed.State().AppendTo(nil) }))
 		if !v.cables.has("key-of-eve") || !bytes.Contains(whole, []byte("key-of-eve")) {
-			t.Error("nothing is seen of what crosses")
+			t.Error("no traffic was captured")
 		}
 		for _, text := range []string{"planted", "mail.example"} {
 			if v.cables.has(text) || bytes.Contains(whole, []byte(text)) {
-				t.Errorf("an observer is told a text with %q", text)
+				t.Errorf("an observer receives a text with %q", text)
 			}
 		}
 		if !x.key.Account.HasEmail() {
@@ -75,7 +75,7 @@ type thief struct {
 }
 
 // steals opens a connection for commands with an observer's certificate.
-func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
+func (v *observatory) steals(t *testing.T, x *observer, r *termAt) *thief {
 	t.Helper()
 	_, market := v.stores[r.at].Market()
 	digest := sha256.Sum256(market)
@@ -101,8 +101,8 @@ func (h *thief) says(add func(b []byte) []byte) {
 	succeeds(h.T, h.line.Send(add))
 }
 
-// hears returns why a request was refused.
-func (h *thief) hears() error {
+// refusal returns why a request was refused.
+func (h *thief) refusal() error {
 	h.Helper()
 	p := actors.Parse(<-h.answers)
 	p.Byte()
@@ -111,7 +111,7 @@ func (h *thief) hears() error {
 	return p.Error()
 }
 
-// passing is what passes a request of a key on, of so many commands.
+// passing is the message that forwards a key's signed request with that number of commands.
 func passing(key *directory.Key, nonce uint64, commands int) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		return appendSignedRequest(wire.AppendUints(append(b, forwardSigned), 1), key, nonce, false,
@@ -119,7 +119,7 @@ func passing(key *directory.Key, nonce uint64, commands int) func(b []byte) []by
 	}
 }
 
-// taking is what has the nonce of a read taken.
+// taking is the message that takes the nonce of a read.
 func taking(key *directory.Key, nonce uint64) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
@@ -170,7 +170,7 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 			"none, and a login of another connection": {taking(login, 0), actors.ErrNotLoggedIn},
 		} {
 			h.says(c.says)
-			err := h.hears()
+			err := h.refusal()
 			if a, is := errors.AsType[*actors.Answered](err); !errors.Is(err, c.want) &&
 				!(is && a.Unproven) {
 				t.Errorf("%s: %v", what, err)
@@ -193,7 +193,7 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 				return actors.AppendCommand(b, actors.NewSession(key, &actors.Session{Number: 1,
 					Seconds: 5}))
 			},
-			"a read without what was signed": func(b []byte) []byte {
+			"a read without the signed request": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
 				return append(wire.AppendUints(b, 1<<62), 0)
 			},
@@ -231,7 +231,7 @@ func TestLoginThroughObserverTakesNoNonce(t *testing.T) {
 		login := key.With(&directory.Signed{Form: directory.SignedLogin,
 			Signature: []byte("secret"), Text: []byte(h.seed.challenge(1))})
 		h.says(passing(login, 0, 0))
-		succeeds(t, h.hears())
+		succeeds(t, h.refusal())
 		unsigned := key.With(&directory.Signed{Text: actors.AppendCommand(nil, order)})
 		for what, says := range map[string]func(b []byte) []byte{
 			"a read":                   taking(unsigned, 1<<62),
@@ -242,7 +242,7 @@ func TestLoginThroughObserverTakesNoNonce(t *testing.T) {
 			"no nonce, a signed read":  taking(signed(key), 0),
 		} {
 			h.says(says)
-			if err := h.hears(); !errors.Is(err, actors.ErrNotLoggedIn) {
+			if err := h.refusal(); !errors.Is(err, actors.ErrNotLoggedIn) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -253,8 +253,8 @@ func TestLoginThroughObserverTakesNoNonce(t *testing.T) {
 	})
 }
 
-// A member has verified what its clients have signed, and is not believed in what its commands say:
-// the key's permission, and the pair's minimum value.
+// A member has verified its clients' signatures, but its commands are not trusted: the key's
+// permission, and the pair's minimum value.
 func TestForwardedCommandsAreCheckedAgainstTheirKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) {

@@ -30,7 +30,7 @@ func number(t testing.TB, text string) (string, int) {
 	return list[0].(string), int(list[1].(float64))
 }
 
-// idle returns a client in the main namespace that reads only when told to.
+// idle returns a client in the main namespace that reads only on demand.
 func (r *rig) idle() (socket, *Socket) {
 	r.t.Helper()
 	s := r.dial("EIO=4&transport=websocket")
@@ -121,12 +121,12 @@ func readSlowly(c socket, stop chan struct{}) (received chan []byte, begun chan 
 	return received, begun
 }
 
-// fill delivers until something waits for good.
+// fill delivers until something stays queued.
 func fill(t testing.TB, s *Socket) {
 	t.Helper()
 	filler := AppendFrame(nil, "/", "fill", bytes.Repeat([]byte("1"), 10_000))
 	last, still := 0, 0
-	eventually(t, "something waits and goes on waiting", func() bool {
+	eventually(t, "something stays queued", func() bool {
 		for {
 			s.session.mu.Lock()
 			waits := s.session.out.bytes
@@ -316,7 +316,7 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 			s.Deliver([]Delivery{{Frames: filler}}, nil)
 		}
 		r.closed(StalledClient, 1)
-		eventually(t, "it is told", func() bool { return r.reasons()[0] == "stalled client" })
+		eventually(t, "Disconnect was called", func() bool { return r.reasons()[0] == "stalled client" })
 		other.send(`42["message",1]`)
 		other.want(`42["message-back",1]`)
 	})

@@ -21,7 +21,7 @@ import (
 
 // Work that a client can cause by packets that cost it nothing.
 
-// A deaf channel lets no client in. It counts the clients that want to join.
+// A deaf channel admits no client. It counts the joining clients.
 type deaf struct{ joins chan struct{} }
 
 func (d deaf) Receive(ctx actor.Context) {
@@ -31,7 +31,7 @@ func (d deaf) Receive(ctx actor.Context) {
 }
 
 // deafShard returns a shard whose messages are handled by the test, with a client in it, and
-// channels that let no client in.
+// channels that admit no client.
 func deafShard(w *world) (*shard, *client, chan struct{}) {
 	h := &Hub{public: w.engine.Public, commands: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)
@@ -88,7 +88,7 @@ func testClientWaitsOncePerName(t *testing.T) {
 	}
 	ask(false, one...)
 	if waits() != 0 || c.openRequests != 0 {
-		t.Errorf("it waits %d times for what it does not want", waits())
+		t.Errorf("it waits %d times for unwanted names", waits())
 	}
 	for range 60 {
 		ask(true, all...)
@@ -158,7 +158,7 @@ func (l *listener) flood(packets ...string) {
 	}
 }
 
-// A packet counts by its work: once for each pair of each channel that it names.
+// A packet costs one for each pair of each channel that it names.
 func TestPacketCostsItsChannels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const burst = 1000
@@ -209,7 +209,7 @@ func TestChurnDoesNotReachCommittedSide(t *testing.T) {
 				l.say(`42["unsubscribe","` + name + `"]`)
 			}
 			if n := w.hub.tokens.Load() - before; n != 1 {
-				t.Errorf("%s: the pair was asked for %d times", name, n)
+				t.Errorf("%s: the pair was requested %d times", name, n)
 			}
 		}
 	})
@@ -221,7 +221,7 @@ func TestChannelWithoutSubscribersStopsWatching(t *testing.T) {
 		for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
 			l := w.listen()
 			before := w.hub.tokens.Load()
-			eventually(t, name+" has begun anew", func() bool {
+			eventually(t, name+" has started again", func() bool {
 				l.say(`42["subscribe","` + name + `"]`)
 				for l.next().name != "subscribe.success" {
 				}
@@ -232,7 +232,7 @@ func TestChannelWithoutSubscribersStopsWatching(t *testing.T) {
 	})
 }
 
-// A client that comes back begins with a state that has all changes of its absence.
+// A returning client starts with a state that contains all changes of its absence.
 func TestReturningClientMissesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -258,7 +258,7 @@ func TestReturningClientMissesNothing(t *testing.T) {
 	})
 }
 
-// stop holds a shard up until the returned function is called.
+// stop blocks a shard until the returned function is called.
 func (s *shard) stop() (unpark func()) {
 	names := s.hub.names
 	held := &client{turn: make(chan struct{}), pairChannels: names.newSet(),
@@ -292,7 +292,7 @@ func TestMessagesPerClientInShardAreBounded(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait() // the system takes no more
+		synctest.Wait() // the system's buffers are full
 		// While others come and go, these get no further.
 		for range 50 {
 			w.listen().conn.Close()
@@ -326,8 +326,7 @@ func TestMessagesPerClientInShardAreBounded(t *testing.T) {
 	})
 }
 
-// Commands that the account's rates let through are bounded by these alone; others count as
-// packets.
+// Commands within the account's rates are limited by these alone; others count as packets.
 func TestRateLimitedCommandsDoNotCountAsPackets(t *testing.T) {
 	bubble(t, testRateLimitedCommandsDoNotCountAsPackets)
 }

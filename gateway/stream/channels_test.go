@@ -13,7 +13,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A client gets no state that may be older than what another node has acknowledged.
+// A client gets no state that may be older than anything another node has acknowledged.
 func TestClientAtStaleNodeIsDisconnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -177,17 +177,16 @@ func testNamesOfChannels(t *testing.T) {
 		`{"channel":"{\"a\":1}","message":"unknown channel"}`} {
 		l.expect("subscribe.error", want)
 	}
-	// Of a channel of all pairs the states come as each pair lets the client in; when all have, the
+	// For a channel of all pairs, states arrive as each pair admits the client; after all, the
 	// success.
-	heard := map[string]int{}
+	received := map[string]int{}
 	for range 4 {
-		heard[l.next().name]++
+		received[l.next().name]++
 	}
-	if heard["orderbook.20"] != 3 || heard["subscribe.success"] != 1 {
-		t.Error(heard)
+	if received["orderbook.20"] != 3 || received["subscribe.success"] != 1 {
+		t.Error(received)
 	}
-	// Unsubscribing is answered to the asking client alone. A second time is as good as once, and
-	// no more comes.
+	// Unsubscribing is answered to the client alone. It is idempotent, and no more events arrive.
 	l.say(`421["unsubscribe","orderbook.20","trades"]`)
 	l.say(`422["unsubscribe",["orderbook.20"]]`)
 	l.say(`423["subscribe",["trades","x","trades"],"trades","x"]`) // two names, said once each
@@ -324,8 +323,7 @@ func testNamesPerClientAreBounded(t *testing.T) {
 	}
 }
 
-// A client that asks for a channel by another name than before gets the state as if the channel
-// were new.
+// A client that requests a channel by another name gets the state as for a new channel.
 func TestEachNameStartsWithTheState(t *testing.T) { bubble(t, testEachNameStartsWithTheState) }
 
 func testEachNameStartsWithTheState(t *testing.T) {
@@ -355,16 +353,16 @@ func testEachNameStartsWithTheState(t *testing.T) {
 	}
 }
 
-// A client that has heard the orders of all pairs without asking, and then asks for some of them,
+// A silent client that receives the orders of all pairs, and then subscribes to some of them,
 // misses none.
 func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		// it may be behind for a while
+		// it may lag behind for a while
 		w := newWorld(t, func(o *socketio.Options) {
 			o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
 		})
 		w.silent = true
-		all := w.listen() // says nothing
+		all := w.listen() // silent
 		place := map[string]int{}
 		at := func(body string) int {
 			for {
@@ -374,7 +372,7 @@ func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 				place[string(all.next().body)] = len(place)
 			}
 		}
-		eventually(t, "it is heard of all pairs", func() bool {
+		eventually(t, "it has received all pairs", func() bool {
 			return w.hub.counts.subscriptions[book].Load() == 3
 		})
 		for range 20 {
@@ -399,7 +397,7 @@ func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 			}
 			l.conn.Close()
 			stop()
-			// No trade comes until the client has heard everything.
+			// No trade occurs until the client has received everything.
 			newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
 			for heard := false; !heard; {
 				s := all.next()
@@ -410,7 +408,7 @@ func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 	})
 }
 
-// Whole books are made once in an interval, however many clients come and go.
+// Whole books are made once per interval, however many clients join and leave.
 func TestBooksAreMadeOncePerInterval(t *testing.T) { bubble(t, testBooksAreMadeOncePerInterval) }
 
 func testBooksAreMadeOncePerInterval(t *testing.T) {
@@ -436,8 +434,7 @@ func testBooksAreMadeOncePerInterval(t *testing.T) {
 	}
 }
 
-// One batch that is larger than the limit of waiting bytes is no reason to disconnect a client that
-// can be given the book.
+// A batch larger than the queue's limit does not disconnect a client that can get the book instead.
 func TestLargeBatchIsReplacedByTheBook(t *testing.T) {
 	bubble(t, testLargeBatchIsReplacedByTheBook)
 }
@@ -451,7 +448,7 @@ func testLargeBatchIsReplacedByTheBook(t *testing.T) {
 	l.next()
 	w.listen().subscribe("trades.BTC_USDT") // on the other shard, before the next one connects
 	beside := w.listen()
-	tell := func(n uint64) {
+	send := func(n uint64) {
 		var list []committed.BookUpdate
 		for i := range n {
 			list = append(list, committed.BookUpdate{UpdateID: i + 1,
@@ -460,11 +457,11 @@ func testLargeBatchIsReplacedByTheBook(t *testing.T) {
 		channel := w.hub.channel(w.hub.names.topic(diff, 0))
 		w.engine.Notify(channel, &committed.BookUpdates{List: list})
 	}
-	// What finds nothing waiting does not count, so another batch waits first: some 170 kB, which
-	// is more than the system's buffers take, and less than the limit. A client of the same shard
-	// that joins behind it is answered behind it, and the channel then begins at 0 again.
+	// Deliveries to an empty queue do not count, so another batch is queued first: some 170 kB,
+	// which is more than the system's buffers, and less than the limit. A client of the same shard
+	// that joins after it is answered after it, and the channel then starts at 0 again.
 	l.hold(true)
-	tell(1200)
+	send(1200)
 	beside.subscribe("diff.BTC_USDT")
 	beside.say(`42["unsubscribe","diff.BTC_USDT"]`)
 	eventually(t, "one client is left", func() bool {
@@ -473,7 +470,7 @@ func testLargeBatchIsReplacedByTheBook(t *testing.T) {
 	if n := w.hub.counts.resyncs.Load(); n != 0 {
 		t.Errorf("the book is owed %d times already", n)
 	}
-	tell(10_000)
+	send(10_000)
 	eventually(t, "the book is owed", func() bool { return w.hub.counts.resyncs.Load() == 1 })
 	if n := w.server.Stats().Closed[socketio.SlowClient]; n != 0 {
 		t.Error(n)
@@ -496,8 +493,8 @@ func testFailedChannelDisconnectsSubscribers(t *testing.T) {
 		w.engine.Notify(channel,
 			&committed.BookUpdates{List: []committed.BookUpdate{{UpdateID: 777}}})
 		l.ended()
-		// A client that comes back at once is apart from the clients that are still being
-		// forgotten, unless its shard has not heard of the failure yet: then it goes with them.
+		// A client that returns at once is separate from the clients still being removed, unless
+		// its shard has not received the failure yet: then it is disconnected with them.
 		for back := false; !back; {
 			l = w.listen()
 			l.write(`42["subscribe","diff.BTC_USDT"]`) //nolint:errcheck // it may be gone again

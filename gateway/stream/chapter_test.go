@@ -26,7 +26,7 @@ func TestPageListsChannelsAndEvents(t *testing.T) {
 	has := func(what, name string) {
 		t.Helper()
 		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("the chapter has not the %s `%s`", what, name)
+			t.Errorf("the chapter lacks the %s `%s`", what, name)
 		}
 	}
 	for f := range families {
@@ -42,7 +42,7 @@ func TestPageListsChannelsAndEvents(t *testing.T) {
 			has("timeframe", k.watch.Frame.String())
 		}
 		if row := "\n| `" + name + "` | `" + event + "` | "; strings.Count(text, row) != 1 {
-			t.Errorf("the table of channels has not%s", row)
+			t.Errorf("the table of channels lacks%s", row)
 		}
 	}
 	for _, name := range []string{"subscribe", "unsubscribe", "subscribe.success",
@@ -67,7 +67,7 @@ func TestPageListsClientLimits(t *testing.T) {
 			usualInFlight, maxWaiting),
 	} {
 		if !strings.Contains(text, limit) {
-			t.Errorf("the chapter has not %q", limit)
+			t.Errorf("the chapter lacks %q", limit)
 		}
 	}
 }

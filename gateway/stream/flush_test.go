@@ -91,8 +91,8 @@ func TestJoinedPiecesAreBounded(t *testing.T) {
 	f([]int{1, 2 * most, 1, 2}, []int{1, 2 * most, 3})
 }
 
-// However many batches the journal releases, a subscriber is written to at most once in each pause,
-// and pauses get longer.
+// However many batches the journal releases, a subscriber gets at most one write per pause, and
+// pauses get longer.
 func TestWritesAreBatchedByPauses(t *testing.T) { bubble(t, testWritesAreBatchedByPauses) }
 
 func testWritesAreBatchedByPauses(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// A testGuard lets clients in whose signature is the word "right", or the challenge in its place.
+// A testGuard accepts clients whose signature is the word "right", or the challenge.
 type testGuard struct{ w *world }
 
 func (testGuard) Challenge() string { return "a challenge" }
@@ -92,7 +92,7 @@ func (l *listener) sid() string {
 	return l.id
 }
 
-// A node that follows tells what is public, and says to a client that wants more where that is.
+// A follower without commands sends public data, and refers other requests to the leader.
 func TestAccountEventsAreRefusedAtFollower(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -138,7 +138,7 @@ func testLoginConsumesItsChallenge(t *testing.T) {
 		t.Error(got)
 	}
 	if got := l.ask("login", fields); got != none {
-		t.Error("a challenge was good twice:", got)
+		t.Error("a challenge was accepted twice:", got)
 	}
 	l.in("key-trader-0")
 	l.ask("challenge")
@@ -190,7 +190,7 @@ func testLoginsPerKeyAreBounded(t *testing.T) {
 	}
 	l.in("key-trader-1")
 	l.ask("logout")
-	// a socket takes the place of the one that it ends, and of one that has logged out
+	// a socket replaces another one, and one that has logged out
 	l.in("key-trader-0", "ends", all[0].sid())
 	all[0].ended()
 	last := w.listen()
@@ -249,8 +249,8 @@ func (w *world) loginOf(key string) *login {
 	return list[0]
 }
 
-// Behind the answer to a login that ends a socket, nothing of that socket reaches a wallet, though
-// the socket is gone and its packets were taken before.
+// After the answer to a login that replaces a socket, no command of that socket reaches a wallet,
+// even if its packets were accepted before.
 func TestLoginReplacesEarlierSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -259,7 +259,7 @@ func TestLoginReplacesEarlierSocket(t *testing.T) {
 		l := w.loginOf("key-trader-0")
 		if f, _ := l.refusal(&api.Operation{Permission: event.PermissionTrade}); f != nil ||
 			!l.begin() || !l.begin() {
-			t.Fatal("a login that lives takes no packet")
+			t.Fatal("a live login accepts no packet")
 		}
 		inside, leave := make(chan struct{}), make(chan struct{})
 		var sending sync.WaitGroup
@@ -267,7 +267,7 @@ func TestLoginReplacesEarlierSocket(t *testing.T) {
 		go func() {
 			defer sending.Done()
 			if !l.Pass(func() { close(inside); <-leave }) {
-				t.Error("a command was dropped before there was a reason")
+				t.Error("a command was dropped without reason")
 			}
 		}()
 		<-inside
@@ -279,7 +279,7 @@ func TestLoginReplacesEarlierSocket(t *testing.T) {
 			acked <- fresh.ask("login", map[string]string{"key": "key-trader-0", "sign": "right",
 				"ends": old.sid()})
 		}()
-		for !cutting(l) { // the new login waits for the command that is on its way
+		for !cutting(l) { // the new login waits for the command in flight
 			select {
 			case got := <-acked:
 				t.Fatalf("answered before the command was with its wallet: %s", got)
@@ -293,15 +293,15 @@ func TestLoginReplacesEarlierSocket(t *testing.T) {
 		}
 		sending.Wait()
 		l.finish()
-		if l.Pass(func() { t.Error("a command was sent behind the end of its socket") }) {
+		if l.Pass(func() { t.Error("a command was sent after the end of its socket") }) {
 			t.Error("it was not dropped")
 		}
 		l.finish()
 		synctest.Wait() // for the end of the old socket, which the close began
 		if w.loginOf("key-trader-0") == l {
-			t.Error("the login that is over is kept")
+			t.Error("the ended login is kept")
 		}
-		// and the socket may not come back under its id
+		// and the socket may not return under its id
 		if _, f := w.hub.logins.add(&login{key: l.key, client: l.client}); f != api.LoginEnded {
 			t.Errorf("%v", f)
 		}
@@ -339,7 +339,7 @@ func TestLoginEndsDefaultSubscription(t *testing.T) {
 		w.place(0, "BTC_USDT", 1, 100, 1)
 		l.in("key-trader-0")
 		if l.mu.Lock(); len(l.got) > 0 {
-			t.Errorf("it still hears %s", l.got[0].name)
+			t.Errorf("it still receives %s", l.got[0].name)
 		}
 		l.mu.Unlock()
 	})

@@ -7,7 +7,7 @@ import (
 	"exchange/core/trading"
 )
 
-// sends sends events that come together, each with an id for its acknowledgement, and returns the
+// sends sends events together, each with an id for its acknowledgement, and returns the
 // acknowledgements.
 func (l *listener) sends(events ...string) []string {
 	l.t.Helper()
@@ -65,13 +65,13 @@ func TestPendingOwnSubscriptionCanEnd(t *testing.T) {
 		l.got = nil
 		l.mu.Unlock()
 		if l.own(0) || l.next().name != "own" {
-			t.Error("a later subscription begins with no snapshot")
+			t.Error("a later subscription starts without snapshot")
 		}
 	})
 }
 
-// A client that subscribes while the last subscription of its account ends is told all that
-// happens afterwards.
+// A client that subscribes while the last subscription of its account ends receives all later
+// events.
 func TestSubscriptionSurvivesEndOfPreviousOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)

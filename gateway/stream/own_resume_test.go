@@ -31,7 +31,7 @@ func TestClientResumesAnywhereInBuffer(t *testing.T) {
 			for _, want := range places[i+1:] {
 				if s := again.next(); !strings.Contains(string(s.body),
 					fmt.Sprintf(`{"sequence":%d,`, want)) {
-					t.Fatalf("behind %d comes %s, and not %d", place, s.body, want)
+					t.Fatalf("after %d comes %s, want %d", place, s.body, want)
 				}
 			}
 			again.conn.Close()
@@ -50,14 +50,14 @@ func TestClientResumesAnywhereInBuffer(t *testing.T) {
 			}
 			again.conn.Close()
 		}
-		// the last client leaves, things happen, and it comes back
+		// the last client leaves, events occur, and it returns
 		l.conn.Close()
 		w.waitForOwn(0)
 		w.place(1, "BTC_USDT", trading.Buy, 200, 0.25)
 		l = w.listen()
 		l.in("key-trader-0")
 		if !l.own(m.seq) {
-			t.Fatal("it was forgotten")
+			t.Fatal("it was dropped")
 		}
 		if x := m.whole(l); x.Cause != "trade" {
 			t.Errorf("%+v", x)
@@ -65,10 +65,10 @@ func TestClientResumesAnywhereInBuffer(t *testing.T) {
 	})
 }
 
-// waitForOwn waits until so many clients get own events.
+// waitForOwn waits for a number of clients subscribed to own.
 func (w *world) waitForOwn(n int64) {
 	w.t.Helper()
-	eventually(w.t, "the subscribers are so many", func() bool {
+	eventually(w.t, "the number of subscribers is reached", func() bool {
 		return w.hub.Stats().Subscriptions["own"] == n
 	})
 }
@@ -155,7 +155,7 @@ func testNoEventsAfterRevocation(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	w.must(w.engine.Freeze("test", "trader-0", true))
-	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "behind the freeze"))
+	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "after the freeze"))
 	first.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"freeze","frozen":true,`+
 		`"orders":[],"trades":[],"balances":[]}`)
 	first.expect("login.end", `{"detail":"The account is frozen."}`)
@@ -170,7 +170,7 @@ func testNoEventsAfterRevocation(t *testing.T) {
 	}
 }
 
-// A freeze is told before it ends the login, and its end to the client that comes back.
+// A freeze is sent before it ends the login, and its end to the returning client.
 func TestFreezeAndUnfreezeAreSent(t *testing.T) { bubble(t, testFreezeAndUnfreezeAreSent) }
 
 func testFreezeAndUnfreezeAreSent(t *testing.T) {
@@ -181,7 +181,7 @@ func testFreezeAndUnfreezeAreSent(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	l.expect("login.end", `{"detail":"The account is frozen."}`)
-	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "behind the freeze"))
+	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "after the freeze"))
 	w.must(w.engine.Freeze("test", "trader-0", false))
 	again := w.listen()
 	again.in("key-trader-0")
@@ -339,9 +339,9 @@ func TestSocketsOfAnAccountReceiveTheSame(t *testing.T) {
 		}
 		w.place(1, "BTC_USDT", trading.Buy, 1, 1)
 		if x := foreign.whole(other); x.Cause != "placed" || foreign.events != 1 {
-			t.Errorf("another account heard %+v", x)
+			t.Errorf("another account received %+v", x)
 		}
-		// a socket that logs in for another account hears that one alone
+		// a socket that logs in to another account receives only that one's events
 		all[0].ask("logout")
 		all[0].in("key-trader-1")
 		all[0].own(0)

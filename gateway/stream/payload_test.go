@@ -35,6 +35,6 @@ func TestRemovedOrdersAreSentBeforeTheOrder(t *testing.T) {
 		got = after
 	}
 	if strings.Contains(got, "success") {
-		t.Errorf("told is %q besides", got)
+		t.Errorf("%q is sent besides", got)
 	}
 }

@@ -209,7 +209,7 @@ func TestRevocationCancelsForLostSockets(t *testing.T) {
 	})
 }
 
-// The socket goes while its login is on its way to the wallet: the end follows.
+// The socket closes while its login is in flight to the wallet: the end follows.
 func TestLoginOfClosedSocketEndsItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)

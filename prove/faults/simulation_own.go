@@ -12,7 +12,7 @@ var ownFaults = []patch{
 		"«if !FAULT {\n»x.Deposits = append(x.Deposits, rows.Deposit(r))«\n}»"},
 	{"an account's event lacks the status of a withdrawal that stays pending",
 		"actors/committed/own.go",
-		"if «FAULT && w == nil {\nreturn\n}\nif »w == nil { // it is pending still"},
+		"if «FAULT && w == nil {\nreturn\n}\nif »w == nil { // still pending"},
 	{"an account's event lacks the withdrawal that its record ends", "actors/committed/own.go",
 		"«if FAULT && !w.Pending() {\nreturn\n}\n»x.Withdrawals = append(x.Withdrawals, " +
 			"WithdrawalRow(w))"},
