@@ -108,7 +108,7 @@ func (g startAgain) Panicked(m *mailbox.Mailbox, reason, message any) {
 	m.Escalate(reason, message)
 }
 
-// Tell sends a message to a channel's actor.
+// Notify sends a message to a channel's actor.
 func (p *Public) Notify(channel *actor.PID, message any) { p.root.Send(channel, message) }
 
 // Watch begins to watch a pair or the status, or asks once more. The channel gets a *Watched, and

@@ -258,8 +258,8 @@ func foresee(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) {
 		return sealer, nil // no other process serves, and recovery looks
 	}
 	for tries := 0; ; tries++ {
-		if o.seen, err = committed.NewPreview(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
-			tries == foreseeTries {
+		o.seen, err = committed.NewPreview(ctx, o.Store)
+		if !errors.Is(err, persistence.ErrCorrupt) || tries == foreseeTries {
 			break // otherwise the owner may have replaced or trimmed the part that was being read
 		}
 		select {

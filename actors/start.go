@@ -294,13 +294,13 @@ func (e *Engine) Outside() committed.Output { return outside{e} }
 // outside hears from the committed side.
 type outside struct{ *Engine }
 
-// Recycle implements committed.Outside.
+// Recycle implements committed.Output.
 func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
 
-// Applied implements committed.Outside.
+// Applied implements committed.Output.
 func (o outside) Applied(r *event.Record) { o.Apply(r) }
 
-// Mailed implements committed.Outside.
+// Mailed implements committed.Output.
 func (o outside) Mailed() {
 	if o.mailer != nil {
 		o.mailer.wake()

@@ -125,7 +125,7 @@ const (
 // A Watch is a channel's request to watch.
 type Watch struct {
 	Channel *actor.PID
-	Pair    *directory.Pair // nil: WatchStatus, WatchEnds
+	Pair    *directory.Pair // nil: WatchStatus, WatchRevocations
 	Kind    WatchKind
 	View    WatchedView
 	Levels  int // WatchBook: number of best levels of each side; negative: all

@@ -117,7 +117,7 @@ func TestObserverCannotForwardOperatorRequests(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
 			cancel()
-			//nolint:errcheck // what comes is read
+			//nolint:errcheck // the reply is checked
 			io.WriteString(conn, greeting(callOperators, 1))
 			if b, _ := io.ReadAll(conn); !strings.Contains(string(b), line.ErrPurpose.Error()) {
 				t.Errorf("node %s answers %q", node.Name, b)

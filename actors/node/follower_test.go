@@ -88,7 +88,7 @@ func TestFollowerServesPublicData(t *testing.T) {
 			eventually(t, fmt.Sprint("a channel receives ", want), func() bool {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				return fmt.Sprint(w.said) == fmt.Sprint(want)
+				return fmt.Sprint(w.events) == fmt.Sprint(want)
 			})
 		}
 		all := []string{"watched 7 {false  false} []", "status 1 true {false  false}",
@@ -110,8 +110,8 @@ func TestFollowerServesPublicData(t *testing.T) {
 
 // A witness is a channel that records changes of halts and maintenance.
 type witness struct {
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	events []string
 }
 
 func (w *witness) Receive(ctx actor.Context) {
@@ -119,11 +119,11 @@ func (w *witness) Receive(ctx actor.Context) {
 	defer w.mu.Unlock()
 	switch m := ctx.Message().(type) {
 	case *committed.Watched:
-		w.said = append(w.said, fmt.Sprintf("watched %d %v %v", m.Token, m.Status.Maintenance,
+		w.events = append(w.events, fmt.Sprintf("watched %d %v %v", m.Token, m.Status.Maintenance,
 			m.Status.Halted))
 	case *committed.StatusChanges:
 		for _, x := range m.List {
-			w.said = append(w.said, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
+			w.events = append(w.events, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
 				x.Maintenance))
 		}
 	}

@@ -270,7 +270,7 @@ func TestFollowerClientSurvivesLeaderCrash(t *testing.T) {
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		b := c.branch((r.at + 1) % len(c.nodes))
-		var told, unknown []uint64
+		var answered, unknown []uint64
 		var some sync.WaitGroup
 		begun := make(chan struct{})
 		some.Go(func() {
@@ -283,7 +283,7 @@ func TestFollowerClientSurvivesLeaderCrash(t *testing.T) {
 				x, err := b.Commands.Do(actors.NewOrder(b.key, i, w))
 				switch {
 				case err == nil:
-					told = append(told, i)
+					answered = append(answered, i)
 					x.Free()
 				case errors.Is(err, committed.ErrTimeout):
 					unknown = append(unknown, i)
@@ -309,7 +309,7 @@ func TestFollowerClientSurvivesLeaderCrash(t *testing.T) {
 		for _, o := range orders.Orders {
 			open[o.Amount]++
 		}
-		for _, i := range told {
+		for _, i := range answered {
 			if open[money.Amount(i)] != 1 {
 				t.Errorf("order %d was acknowledged, and is there %d times", i,
 					open[money.Amount(i)])

@@ -182,8 +182,8 @@ func (s *serving) hash(t *testing.T) (sum [32]byte) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if seq, told, err := s.Hash(t.Context()); err != nil || seq != at || told != sum {
-		t.Errorf("the fold is at %d with hash %x, and Hash returns %d, %x: %v", at, sum, seq, told,
+	if seq, got, err := s.Hash(t.Context()); err != nil || seq != at || got != sum {
+		t.Errorf("the fold is at %d with hash %x, and Hash returns %d, %x: %v", at, sum, seq, got,
 			err)
 	}
 	return sum
@@ -241,10 +241,10 @@ func (s *sold) has(r *termAt) {
 	}
 }
 
-// Orders that a node has accepted are there when another one leads: after a crash of the first,
-// after the lead was handed over, and after an orderly stop. A killed node restarts and follows,
-// one that lost its term continues in the same process, and all nodes fold the same. A nonce that a
-// read has used before a fail-over is refused after it.
+// Orders accepted by a node exist when another one leads: after a crash of the first, after the
+// lead was handed over, and after an orderly stop. A killed node restarts and follows, one that
+// lost its term continues in the same process, and all nodes fold the same. A nonce that a read has
+// used before a fail-over is refused after it.
 func TestFailOverKeepsAcceptedOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)

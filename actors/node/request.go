@@ -139,7 +139,7 @@ func (f *forwardingSession) isImmediate(x *forwardedRequest) bool {
 }
 
 // send admits the commands of a request, and sends them to their wallet; not after the end of the
-// connection, because its clients are gone and sessions have ended.
+// connection, because its clients are disconnected and its sessions have ended.
 func (f *forwardingSession) send(x *forwardedRequest) {
 	if x.lost != 0 {
 		f.endSession(x.of, x.lost)

@@ -78,7 +78,7 @@ func TestObserverResumesAtAnotherMember(t *testing.T) {
 			bytes += len(currencyBatch(seq, "C").data)
 		}
 		if n, got := s.Fed(); n != 20 || got < uint64(bytes) || got > uint64(2*bytes) {
-			t.Errorf("the feeds contain %d batches in %d bytes, 20 in %d have arrived", n, got, bytes)
+			t.Errorf("the feeds have %d batches in %d bytes, 20 in %d have arrived", n, got, bytes)
 		}
 	})
 }

@@ -179,8 +179,8 @@ func TestRemoteRowsRespectHorizon(t *testing.T) {
 		orders := collected(t, m.Store.Orders, persistence.OrderQuery{Account: 1}, n)
 		for _, o := range orders {
 			for _, at := range []uint64{o.ClosedSeq - 1, o.ClosedSeq, n} {
-				lent := s.At(&persistence.Horizon{Seq: at})
-				got, err := lent.Order(t.Context(), 1, o.ID)
+				remote := s.At(&persistence.Horizon{Seq: at})
+				got, err := remote.Order(t.Context(), 1, o.ID)
 				if known := at >= o.ClosedSeq; known != (err == nil) || known && got != o ||
 					!known && !errors.Is(err, persistence.ErrNotFound) {
 					t.Fatalf("order %d of %d at %d: %+v, %v", o.ID, o.ClosedSeq, at, got, err)
@@ -195,7 +195,7 @@ func TestRemoteRowsRespectHorizon(t *testing.T) {
 					}
 				}
 				got = persistence.Order{}
-				err = lent.Orders(t.Context(), persistence.OrderQuery{Account: 1,
+				err = remote.Orders(t.Context(), persistence.OrderQuery{Account: 1,
 					ClientID: o.ClientID}, func(o *persistence.Order) bool {
 					got = *o
 					return false

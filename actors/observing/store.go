@@ -192,7 +192,7 @@ func (s *Store) Follow(ctx context.Context, after uint64) (leads bool, err error
 	return false, s.until(ctx, func() (bool, error) { return s.end > after, nil })
 }
 
-// Read passes the received batches to fn, and drops those that fn has taken.
+// Read passes the received batches to fn, and drops the ones that fn has taken.
 func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	for {

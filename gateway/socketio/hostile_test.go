@@ -334,7 +334,7 @@ func testAMessageInPartsMustEnd(t *testing.T) {
 	r.closed(ParseError, 1)
 }
 
-// A poll whose client has gone has no answer: its packets are lost, and so is the session.
+// A poll of a disconnected client gets no answer: its packets are lost, and so is the session.
 func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{})

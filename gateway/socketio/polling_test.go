@@ -139,7 +139,7 @@ func TestAClientThatSaysGoodbyeIsAnswered(t *testing.T) {
 		}
 		p.gone()
 		r.closed(ClientClose, 1)
-		eventually(t, "Disconnect was called", func() bool { return r.reasons()[0] == "client close" })
+		eventually(t, "Disconnect runs", func() bool { return r.reasons()[0] == "client close" })
 	})
 }
 

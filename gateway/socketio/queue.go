@@ -171,8 +171,8 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 	return removed
 }
 
-// dropResync drops all that waits of every Resync tag that counts against the bound. It appends
-// those tags to list, each once.
+// dropResync drops the queued deliveries of every Resync tag that counts against the bound. It
+// appends those tags to list, each once.
 func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	first := len(list)
 	for i := q.fixed(); i < len(q.entries); i++ {
@@ -186,7 +186,7 @@ func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	return list, removed
 }
 
-// resyncBytes returns the cost of all that dropResync would drop.
+// resyncBytes returns the cost of the deliveries that dropResync would drop.
 func (q *outbox) resyncBytes() (n int) {
 	for i := q.fixed(); i < len(q.entries); i++ {
 		if e := &q.entries[i]; e.Policy == Resync {

@@ -126,7 +126,7 @@ func (m *outboxModel) push(d Delivery) (replaced int) {
 					m.list[i] = d
 					return 1
 				}
-				break // a final state stays, and what comes later follows it
+				break // a final state stays, and later ones follow it
 			}
 		}
 	}

@@ -405,7 +405,7 @@ func (x *session) inside(s *Socket) bool {
 	return s.state == joined && !x.closed.Load()
 }
 
-// connect lets the client into a namespace, or answers with the refusal. in is held.
+// connect admits the client to a namespace, or answers with the refusal. in is held.
 func (x *session) connect(p packet) error {
 	hooks, ok := x.server.namespaces[p.namespace]
 	if !ok {

@@ -316,7 +316,7 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 			s.Deliver([]Delivery{{Frames: filler}}, nil)
 		}
 		r.closed(StalledClient, 1)
-		eventually(t, "Disconnect was called", func() bool { return r.reasons()[0] == "stalled client" })
+		eventually(t, "Disconnect runs", func() bool { return r.reasons()[0] == "stalled client" })
 		other.send(`42["message",1]`)
 		other.want(`42["message-back",1]`)
 	})

@@ -51,8 +51,8 @@ func deafShard(w *world) (*shard, *client, chan struct{}) {
 	return s, c, joins
 }
 
-// said counts the frames for a client that contain a text.
-func (c *client) said(what string) (n int) {
+// frames counts the frames for a client that contain a text.
+func (c *client) frames(what string) (n int) {
 	for _, d := range c.out {
 		n += bytes.Count(d.Frames, []byte(what))
 	}
@@ -83,7 +83,7 @@ func testClientWaitsOncePerName(t *testing.T) {
 	if len(c.waits) != 1 || waits() != maxNames || c.openRequests != maxNames {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
-	if n := c.said("subscribe.error"); n != 500-maxNames || n != c.said("too many requests wait") {
+	if n := c.frames("subscribe.error"); n != 500-maxNames || n != c.frames("too many requests wait") {
 		t.Errorf("%d requests were refused", n)
 	}
 	ask(false, one...)
@@ -98,7 +98,7 @@ func testClientWaitsOncePerName(t *testing.T) {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
 	for place := range names.pairs {
-		before := c.said("subscribe.success")
+		before := c.frames("subscribe.success")
 		s.handle(&admitted{topic: names.topic(diff, place), clients: []*client{c}})
 		want := 0
 		if place == names.places["BTC_USDT"] {
@@ -107,7 +107,7 @@ func testClientWaitsOncePerName(t *testing.T) {
 		if place == len(names.pairs)-1 {
 			want += 60
 		}
-		if n := c.said("subscribe.success") - before; n != want {
+		if n := c.frames("subscribe.success") - before; n != want {
 			t.Errorf("pair %d ends %d waits, want %d", place, n, want)
 		}
 	}

@@ -189,7 +189,7 @@ func testNamesOfChannels(t *testing.T) {
 	// Unsubscribing is answered to the client alone. It is idempotent, and no more events arrive.
 	l.say(`421["unsubscribe","orderbook.20","trades"]`)
 	l.say(`422["unsubscribe",["orderbook.20"]]`)
-	l.say(`423["subscribe",["trades","x","trades"],"trades","x"]`) // two names, said once each
+	l.say(`423["subscribe",["trades","x","trades"],"trades","x"]`) // two names, answered once each
 	l.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
 	l.expect("subscribe.success", `{"channel":"trades","timestamp":*}`)
 	l.say(`424["subscribe"]`)
@@ -399,10 +399,10 @@ func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 			stop()
 			// No trade occurs until the client has received everything.
 			newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
-			for heard := false; !heard; {
+			for caughtUp := false; !caughtUp; {
 				s := all.next()
 				place[string(s.body)] = len(place)
-				heard = strings.Contains(string(s.body), newest)
+				caughtUp = strings.Contains(string(s.body), newest)
 			}
 		}
 	})
@@ -498,7 +498,7 @@ func testFailedChannelDisconnectsSubscribers(t *testing.T) {
 		for back := false; !back; {
 			l = w.listen()
 			l.write(`42["subscribe","diff.BTC_USDT"]`) //nolint:errcheck // it may be gone again
-			var s said
+			var s streamEvent
 			if s, back = l.tryNext(); back && s.name != "subscribe.success" {
 				t.Fatalf("%s %s", s.name, s.body)
 			}

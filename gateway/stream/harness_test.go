@@ -233,8 +233,8 @@ func (w *world) cancel(trader int, order uint64) {
 	c.Free()
 }
 
-// A said is an event from the stream.
-type said struct {
+// A streamEvent is an event from the stream.
+type streamEvent struct {
 	name string
 	body json.RawMessage
 }
@@ -246,9 +246,9 @@ type listener struct {
 	turn chan struct{} // full while something is written
 	mu   sync.Mutex
 	more *sync.Cond
-	got  []said // not taken yet
-	over error  // the connection has ended
-	held bool   // it reads nothing
+	got  []streamEvent // not taken yet
+	over error         // the connection has ended
+	held bool          // it reads nothing
 	acks map[string]json.RawMessage
 	id   string // of the socket
 
@@ -303,7 +303,7 @@ func (l *listener) read() {
 			l.over = err
 		case bytes.HasPrefix(b, []byte("42[")):
 			var list []json.RawMessage
-			var s said
+			var s streamEvent
 			if err := json.Unmarshal(b[2:], &list); err != nil || len(list) != 2 ||
 				json.Unmarshal(list[0], &s.name) != nil {
 				l.over = fmt.Errorf("an event that is none: %s", b)
@@ -341,7 +341,7 @@ func (l *listener) hold(on bool) {
 }
 
 // next waits for the next event.
-func (l *listener) next() said {
+func (l *listener) next() streamEvent {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

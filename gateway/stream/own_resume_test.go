@@ -305,13 +305,13 @@ func TestSlowOwnReaderIsDisconnected(t *testing.T) {
 }
 
 // tryNext returns the next event, false if the connection ends before.
-func (l *listener) tryNext() (said, bool) {
+func (l *listener) tryNext() (streamEvent, bool) {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wait("an event, or the end", func() bool { return len(l.got) > 0 || l.over != nil })
 	if len(l.got) == 0 {
-		return said{}, false
+		return streamEvent{}, false
 	}
 	s := l.got[0]
 	l.got = l.got[1:]

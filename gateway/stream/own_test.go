@@ -61,7 +61,7 @@ type ownBody struct {
 }
 
 // take applies an event. It returns the event.
-func (m *mirror) take(s said) (x ownBody) {
+func (m *mirror) take(s streamEvent) (x ownBody) {
 	m.t.Helper()
 	if s.name != "own" {
 		m.t.Fatalf("the event %s %s", s.name, s.body)
@@ -495,7 +495,7 @@ func (w *world) request(r *rand.Rand, now int64) actors.OrderRequest {
 	return q
 }
 
-// withdraw asks for money, and then takes that back or lets it go.
+// withdraw requests a withdrawal, and then cancels or approves it.
 func (w *world) withdraw(r *rand.Rand, trader int) {
 	w.t.Helper()
 	c := must(w.engine.Do(actors.NewWithdrawal(w.keys[trader], w.nonces.Add(1), 2, coin,

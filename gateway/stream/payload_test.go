@@ -9,7 +9,7 @@ import (
 	"exchange/core/trading"
 )
 
-// The words of book_ are those of the contract, also for what becomes of orders with instructions.
+// The events of book_ follow the contract, also for orders with instructions.
 func TestRemovedOrdersAreSentBeforeTheOrder(t *testing.T) {
 	w := writer{pair: "BTC_USDT", event: "book_BTC_USDT"}
 	gone := []committed.Gone{{ID: 7, Order: 5, Side: trading.Sell, Price: 100e8, Remaining: 2e8},
