@@ -90,8 +90,8 @@ func RecentCandles(c *Side, pair uint16, f market.Frame) (list []market.Candle, 
 	return k.list, k.older
 }
 
-// DriveProjector is Run with waits controlled by wait: for the simulation in tests of package
-// actors.
+// DriveProjector is Run with waits controlled by wait: for tests of package actors, whose
+// simulation chooses when.
 func DriveProjector(p *Projector, wait func(until func() bool)) {
 	defer close(p.finished)
 	defer p.upload.Wait()

@@ -60,7 +60,8 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 		c.raw(masked(textFrame, `42/custom,["leave"]`),
 			masked(textFrame, `42/custom,["message","too late"]`))
 		c.want("41/custom,")
-		eventually(t, "Disconnect runs", func() bool { return r.reasons()[1] == "server disconnect" })
+		eventually(t, "Disconnect runs",
+			func() bool { return r.reasons()[1] == "server disconnect" })
 		if err := r.socket(1).emit("x"); err != ErrGone {
 			t.Errorf("sending to a client that left: %v", err)
 		}

@@ -83,7 +83,8 @@ func testClientWaitsOncePerName(t *testing.T) {
 	if len(c.waits) != 1 || waits() != maxNames || c.openRequests != maxNames {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
-	if n := c.frames("subscribe.error"); n != 500-maxNames || n != c.frames("too many requests wait") {
+	if n := c.frames("subscribe.error"); n != 500-maxNames ||
+		n != c.frames("too many requests wait") {
 		t.Errorf("%d requests were refused", n)
 	}
 	ask(false, one...)

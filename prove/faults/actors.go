@@ -269,8 +269,8 @@ var testedFaults = []Fault{
 	// hostile peers
 	{"an observer passes operators' requests on", "actors/node/connections.go",
 		"g, ok := «func() (*line.Greeting, bool) {\nif FAULT {\nreturn n.greet(from, conn, " +
-			"callVersions)\n}\nreturn »n.greet(from, conn, observerVersions)«\n}()\nif FAULT && ok " +
-			"&& g.Kind == callOperators {\nn.serveOperator(from, g)\nreturn\n}»", "actors/node",
+			"callVersions)\n}\nreturn »n.greet(from, conn, observerVersions)«\n}()\nif FAULT && " +
+			"ok && g.Kind == callOperators {\nn.serveOperator(from, g)\nreturn\n}»", "actors/node",
 		"TestObserverCannotForwardOperatorRequests"},
 	{"a command is told another one's outcome", "actors/node/forwarder.go",
 		"«if other, there := f.pending[number-1]; FAULT && there {\nf.pending[number-1], x = x, " +
@@ -291,8 +291,8 @@ var testedFaults = []Fault{
 		"if !h.due.IsZero() && h.due.Before(until) «&& !FAULT »{", "persistence/line",
 		"TestAMessageThatDoesNotEndEndsAWire"},
 	{"an account's events are told to others, too", "gateway/stream/own.go",
-		"for «other, list := range s.accountClients {\nfor _, c := range list {\nif FAULT && other != " +
-			"m.account {\ns.put(c, ownDelivery(m.list))\n}\n}\n}\nfor »_, c := range " +
+		"for «other, list := range s.accountClients {\nfor _, c := range list {\nif FAULT && " +
+			"other != m.account {\ns.put(c, ownDelivery(m.list))\n}\n}\n}\nfor »_, c := range " +
 			"s.accountClients[m.account] {", "gateway/stream",
 		"TestSnapshotPlusEventsMatchesAccount"},
 	{"the end of a watch ends a newer one of the account", "actors/committed/own_buffer.go",
