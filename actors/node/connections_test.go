@@ -46,7 +46,7 @@ func TestOperatorsUseSeparateConnections(t *testing.T) {
 			}
 		}
 		if _, err := dial(); err == nil || !strings.Contains(err.Error(),
-			"takes no more requests") {
+			"too many operators' requests") {
 			t.Error("one too many is accepted:", err)
 		}
 		if err := b.Commands.Writable(); err != nil {
