@@ -296,10 +296,10 @@ func (e *Engine) Outside() committed.Output { return outside{e} }
 // outside receives the committed side's notifications.
 type outside struct{ *Engine }
 
-// Recycle implements committed.Outside.
+// Recycle implements committed.Output.
 func (o outside) Recycle(data []byte) { o.journal.recycleData(data) }
 
-// Applied implements committed.Outside.
+// Applied implements committed.Output.
 func (o outside) Applied(r *event.Record) { o.Apply(r) }
 
 // Mailed implements committed.Outside.

@@ -9,7 +9,7 @@ import (
 	"exchange/core/state"
 )
 
-// A Wallet asks for an account's holdings, in order of the currencies' numbers.
+// A Wallet asks for an account's holdings, by currency number.
 type Wallet struct {
 	Account uint32
 
@@ -19,7 +19,7 @@ type Wallet struct {
 
 var wallets pool[Wallet]
 
-// Wallet returns the wallet of the asker's account. The caller frees it.
+// Wallet returns the wallet of the client's account. The caller frees it.
 func (d *Door) Wallet(by Client) (*Wallet, error) {
 	q := wallets.get()
 	if err := d.Ask(q, by.Key, by.Nonce); err != nil {
@@ -44,7 +44,7 @@ func (q *Wallet) from(c *Side) (needs uint64) {
 
 // A Position asks at which sequence it is answered.
 type Position struct {
-	ClientID event.ClientID // not zero: as OpenOrders has it
+	ClientID event.ClientID // not zero: as in OpenOrders
 
 	Seq uint64
 }
@@ -81,7 +81,7 @@ func infoOf(a *state.Account) AccountInfo {
 	return AccountInfo{a.ID, a.Name, a.Email, a.Frozen, a.Operated()}
 }
 
-// Accounts asks for the accounts above an id, in order of their ids, which is that of creation.
+// Accounts asks for the accounts above an id, by id, which is the order of creation.
 type Accounts struct {
 	After uint64
 	Limit int
@@ -100,13 +100,13 @@ func (q *Accounts) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// An Account asks for all that is open of the account with a name.
+// An Account asks for an account by name, with its holdings, pending withdrawals and open orders.
 type Account struct {
 	Name  string
 	Limit int // of Orders
 
 	Seq         uint64
-	Info        AccountInfo // ID 0: there is no such account
+	Info        AccountInfo // ID 0: no such account
 	Holdings    []ledger.Holding
 	Withdrawals []state.Withdrawal // pending ones, newest first
 	Orders      []Order            // newest open ones
@@ -136,7 +136,7 @@ type KeyInfo struct {
 	Account     string
 	Permissions uint8
 	Allow       []string
-	Parallel    int // nonces that it keeps for parallel use; 0: they grow, or it is revoked
+	Parallel    int // window of parallel nonces; 0: strictly growing nonces, or a revoked key
 	Revoked     bool
 }
 
@@ -177,9 +177,9 @@ func (q *OwnerOf) from(c *Side) (needs uint64) {
 // Holders asks for the accounts that have open orders in a pair, in order of their ids.
 type Holders struct {
 	Pair uint16 // 0: in any
-	Name string // of the only account that counts; "": all count
+	Name string // of the only account that counts; "": any
 
-	Unknown bool // there is no account of that name
+	Unknown bool // no such account
 	IDs     []uint32
 }
 
@@ -207,13 +207,13 @@ func (q *Holders) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// An Outbox asks for the oldest mails above an id that are to be sent.
+// An Outbox asks for the oldest unsent mails above an id.
 type Outbox struct {
 	After uint64
 	Limit int
 
 	Mails    []state.Mail
-	Accounts []AccountInfo // of each mail, its account
+	Accounts []AccountInfo // account of each mail
 }
 
 func (q *Outbox) from(c *Side) (needs uint64) {
@@ -227,7 +227,7 @@ func (q *Outbox) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// A wholeState orders an image of the state, once the history is ready for it.
+// A wholeState requests an image of the state, once the history has caught up.
 type wholeState struct{ made <-chan *Image }
 
 func (q *wholeState) from(c *Side) (needs uint64) {
@@ -247,7 +247,7 @@ func (q *Hash) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// Written waits until the history has all that was released when it was asked.
+// Barrier waits until the history contains everything released when it was asked.
 type Barrier struct{ Seq uint64 }
 
 var barriers pool[Barrier]

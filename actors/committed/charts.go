@@ -12,21 +12,21 @@ import (
 	"exchange/persistence"
 )
 
-// A chart has the newest candles of one pair and frame in memory, because most clients ask for
-// them. The store keeps the rest. The committed actor owns it.
+// A chart caches the newest candles of one pair and frame, which most clients ask for. The store
+// keeps the rest. The committed actor owns it.
 type chart struct {
 	list    []market.Candle // oldest first
-	older   bool            // there are older ones, which only the store has
-	unsaved int             // from this place on the store does not have them as they are
+	older   bool            // the store has older ones
+	unsaved int             // index of the first candle that the store has in no or an older form
 }
 
 type charts [market.FrameCount]chart
 
-// recentCandles is the least number of candles that a chart keeps once it had as many: the default
-// length of an answer. It holds twice as many at most.
+// recentCandles is the number of candles that a trimmed chart keeps: the default length of an
+// answer. A chart holds at most twice that.
 const recentCandles = 720
 
-// put takes the newest candle, or its newest form. At least keep candles stay.
+// put adds or updates the newest candle. At least keep candles stay.
 func (l *chart) put(c market.Candle, keep int) {
 	n := len(l.list)
 	if n > 0 && l.list[n-1].Time == c.Time {
@@ -44,14 +44,13 @@ func (l *chart) put(c market.Candle, keep int) {
 	l.unsaved = min(l.unsaved, n)
 }
 
-// newest returns a copy of the newest candles, at most that many.
+// newest returns a copy of up to most of the newest candles.
 func (l *chart) newest(most int) (list []market.Candle, older bool) {
 	from := max(0, len(l.list)-most)
 	return slices.Clone(l.list[from:]), l.older || from > 0
 }
 
-// since returns a copy of the candles that begin at a time or later, in seconds since the epoch,
-// and in any case of the newest.
+// since returns a copy of the candles from begin (epoch seconds) on, always including the newest.
 func (l *chart) since(begin int64) []market.Candle {
 	from := max(0, len(l.list)-1)
 	for from > 0 && l.list[from-1].Time >= begin {
@@ -60,19 +59,19 @@ func (l *chart) since(begin int64) []market.Candle {
 	return slices.Clone(l.list[from:])
 }
 
-// noteCandles takes the candles of a pair that has traded.
+// noteCandles records the candles of a pair that has traded.
 func (c *Side) noteCandles(p *state.Pair) {
 	k := c.charts[p.Number-1]
 	for f := range k {
 		candle, _ := p.Market.Candle(market.Frame(f))
 		k[f].put(candle, c.candles)
 	}
-	c.traded[p.Number] = struct{}{}
+	c.candlePairs[p.Number] = struct{}{}
 }
 
 // stepCandles writes the candles that changed since the last step into the rows of this step.
 func (c *Side) stepCandles(w *persistence.Writes) {
-	for pair := range c.traded {
+	for pair := range c.candlePairs {
 		k := c.charts[pair-1]
 		for f := range k {
 			l := &k[f]
@@ -82,17 +81,17 @@ func (c *Side) stepCandles(w *persistence.Writes) {
 			l.unsaved = len(l.list)
 		}
 	}
-	clear(c.traded)
+	clear(c.candlePairs)
 }
 
-// loadCandles takes the newest candles from the history. Later candles, and the newest form of the
-// last, were noted while folding.
+// loadCandles reads the newest candles from the history. Later candles, and the newest form of the
+// last, were recorded while folding.
 func (c *Side) loadCandles(ctx context.Context, history persistence.History) error {
 	for i, k := range c.charts {
 		for f := range k {
 			l := &k[f]
-			if c.lent != nil && len(l.list) == 0 {
-				continue // the pair had not traded: all candles are from later
+			if c.remoteHistory != nil && len(l.list) == 0 {
+				continue // the pair had not traded yet: all stored candles are later
 			}
 			var stored []market.Candle // newest first
 			err := history.Candles(ctx, persistence.CandleQuery{Pair: uint16(i + 1),
@@ -119,7 +118,7 @@ func (c *Side) loadCandles(ctx context.Context, history persistence.History) err
 	return nil
 }
 
-// newestCandles takes the newest candle of each chart from the state: a history that is lent may
+// newestCandles takes the newest candle of each chart from the state, because a remote history may
 // have a later form of it.
 func (c *Side) newestCandles() {
 	for i, p := range c.state.Pairs() {
@@ -140,11 +139,11 @@ type ChartQuery struct {
 	Limit        int
 }
 
-// A Chart has the candles [From, To) of a view, and before them those of Older.
+// A Chart holds the candles [From, To) of a view, preceded by those of Older.
 type Chart struct {
 	View     *View
 	From, To int
-	Older    *List[market.Candle] // newest first; nil: there are none to show
+	Older    *List[market.Candle] // newest first; nil: none
 }
 
 var candleLists pool[List[market.Candle]]
@@ -157,7 +156,7 @@ func (d *Door) Candles(by Client, q ChartQuery) (Chart, error) {
 	}
 	c := Chart{View: v}
 	c.From, c.To = candlesWithin(v.Candles, q.Since, q.Until, q.Limit)
-	// an Until of 0 would be no bound to the store
+	// to the store an Until of 0 means no bound
 	if n := c.To - c.From; n < q.Limit && v.Older && q.Since < v.Candles[0].Time &&
 		q.Since <= q.Until && q.Until > 0 {
 		c.Older, err = d.olderCandles(by, persistence.CandleQuery{Pair: q.Pair.Number,
@@ -174,7 +173,7 @@ func (d *Door) olderCandles(by Client, q persistence.CandleQuery,
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	list := newList(&candleLists)
@@ -186,8 +185,8 @@ func (d *Door) olderCandles(by Client, q persistence.CandleQuery,
 	}))
 }
 
-// candlesWithin returns the places of the newest candles within a range. Times are inclusive. Each
-// empty range is the same place.
+// candlesWithin returns the index range of the newest candles within inclusive times. An empty
+// range is always (0, 0).
 func candlesWithin(all []market.Candle, since, until int64, limit int) (from, to int) {
 	to = len(all)
 	for to > 0 && all[to-1].Time > until {

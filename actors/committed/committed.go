@@ -17,144 +17,143 @@ import (
 )
 
 // A Side is the committed side: the fold of all released records. One actor owns it. It answers
-// reads, and gives the projector all that the store has to know: rows, balances and nonces as of
-// one sequence, and now and then an image of the state.
+// reads, and gives the projector everything to store: rows, balances and nonces as of one sequence,
+// and from time to time an image of the state.
 //
-// Its mailbox keeps released batches ahead of the reads that were sent later, and the journal's
-// writer sends a batch before it answers any client. So a read that a client sends after an answer
-// finds the record behind that answer applied.
+// Its mailbox keeps released batches ahead of later reads, and the journal's writer sends a batch
+// before it answers any client. So a client that reads after an answer always sees the record of
+// that answer applied.
 type Side struct {
-	state    *state.State
-	snapshot SnapshotPolicy
-	meter    *metrics.Engine
-	out      Output // nil until Connect
-	root     *actor.RootContext
-	pid      *actor.PID              // of its actor
-	imager   *Imager                 // nil: no images are made
-	lent     persistence.RemoteHistory // nil: the history has what this side has projected
-	released atomic.Uint64           // the newest durable sequence that was sent to it
-	folded   atomic.Uint64
-	unsaved  atomic.Int64 // rows that the store does not have yet
+	state         *state.State
+	snapshot      SnapshotPolicy
+	meter         *metrics.Engine
+	out           Output // nil until Connect
+	root          *actor.RootContext
+	pid           *actor.PID                // of its actor
+	imager        *Imager                   // nil: no images are made
+	remoteHistory persistence.RemoteHistory // nil: the history is what this side has projected
+	released      atomic.Uint64             // newest durable sequence sent to the actor
+	folded        atomic.Uint64
+	unsaved       atomic.Int64 // rows not yet in the store
 
-	began    uint64 // sequence of the snapshot that recovery began with
-	refolded uint64 // records, from the journal
-	// histories that recovery has passed
-	histories passed
+	began    uint64 // sequence of the snapshot that recovery started from
+	refolded uint64 // number of records folded from the journal
+	// ids of the histories passed during recovery
+	histories historyIDs
 
-	batches state.Fold // of state, with note behind each record
+	batches state.Fold // of state, with note after each record
 
-	project    chan<- projection // to the projector; capacity 1, at most one on its way
-	flushing   bool
+	project    chan<- projection // to the projector; capacity 1, at most one in flight
+	projecting bool
 	watermark  uint64              // the store's
-	steps      []projection        // ready to go, in order; the first is on its way while flushing
-	stepped    uint64              // sequence where the last step ends
-	rows       *persistence.Writes // of the step that is forming
+	steps      []projection        // to write, in order; the first is in flight while projecting
+	stepEnd    uint64              // last sequence of the last step
+	rows       *persistence.Writes // of the step being built
 	spare      *persistence.Writes // nil while it is in use
 	accounts   map[uint32]struct{} // their wallets differ from the store's
 	nonces     map[uint32]struct{} // keys with nonces that differ from the store's
 	readNonces map[uint32]uint64   // by number of a live key: highest nonce used by a read
 
 	// references are the deposits above the watermark, by reference: the store may not have them
-	// yet. They are no part of the state, which must not depend on how far projections have come.
+	// yet. They are not part of the state, which must not depend on the progress of projections.
 	references map[string]persistence.Deposit
 
-	caches  []*viewCache        // by pair-1
-	forgot  time.Time           // when old copies of books were forgotten last
-	charts  []*charts           // by pair-1
-	candles int                 // recentCandles, but in tests
-	traded  map[uint16]struct{} // pairs whose candles differ from the store's
+	caches      []*viewCache        // by pair-1
+	forgot      time.Time           // time of the last eviction of book copies
+	charts      []*charts           // by pair-1
+	candles     int                 // recentCandles, except in tests
+	candlePairs map[uint16]struct{} // pairs whose candles differ from the store's
 
-	open    []int   // orders, by pair-1
-	feeds   []*feed // by pair-1
-	touched []*feed // whose watchers are to be told when the batch ends
-	status  statusFeed
-	ends    endFeed
-	own     ownFeeds
+	open        []int   // orders, by pair-1
+	feeds       []*feed // by pair-1
+	touched     []*feed // with watchers to notify at the end of the batch
+	status      statusFeed
+	revocations revocationFeed
+	own         ownFeeds
 
-	scans   *turns // of long queries
+	scans   *turns // limits long queries
 	recent  recentOrders
 	trades  map[uint16]*recentTrades // by pair; 0: of all pairs
 	waiting []*Read                  // for the history
-	early   []*Read                  // for a batch that is on its way here
+	early   []*Read                  // for a batch still in this mailbox
 
-	imagedSeq uint64    // newest snapshot
-	imagedAt  time.Time // of the newest try
-	imaging   bool      // a snapshot is on its way
-	// A batch is being folded. No image is taken in its midst, because the journal behind that
-	// image could not be read.
-	folding  bool
-	imageDue bool          // as soon as the batch ends
-	looks    []*lookBehind // that wait for their records
-	stepRows int           // size from which on a projection is cut
-	keep     int           // trades that a list in memory may have
-	final    bool          // the next projection is the last, with an image
-	saves    []chan struct{}
+	imagedSeq    uint64    // of the newest snapshot
+	imagedAt     time.Time // time of the newest attempt
+	snapshotting bool      // a snapshot is in flight
+	// A batch is being folded. No image is taken in the middle of a batch, because the journal
+	// cannot be read from there.
+	inBatch   bool
+	imageDue  bool              // at the end of the batch
+	callbacks []*recordCallback // waiting for their records
+	stepRows  int               // size at which a step is completed
+	keep      int               // trades kept in a list in memory
+	final     bool              // the next projection is the last, with an image
+	saves     []chan struct{}
 }
 
-// An Outside is the engine, as the committed side tells it of things.
+// An Output receives the committed side's notifications.
 type Output interface {
-	Recycle(data []byte)                  // gives a batch's buffer back to the journal
-	Notify(channel *actor.PID, message any) // tells a stream channel
-	MailAdded()                           // says that there is something new in the outbox
-	Applied(r *event.Record)              // tells of a record that the state has now
+	Recycle(data []byte)                    // returns a batch's buffer to the journal
+	Notify(channel *actor.PID, message any) // sends to a stream channel
+	MailAdded()                             // called when the outbox has a new mail
+	Applied(r *event.Record)                // called after a record is applied to the state
 }
 
-// A probe looks at the committed side on its turn.
+// A probe inspects the committed side on the actor's turn.
 type probe interface{ Run(actor.Actor) }
 
 // Messages to the committed actor.
 type (
-	// released is a durable batch; its data is the receiver's.
+	// Released is a durable batch; the receiver owns its data.
 	Released struct {
 		data []byte
 		next uint64
 	}
-	// flushed is the projector's answer: the store's watermark is at to.
-	flushed struct {
+	// projectionDone is the projector's answer: the store's watermark is now to.
+	projectionDone struct {
 		to     uint64
 		rows   int
 		writes *persistence.Writes
 	}
-	// imaged is the end of a snapshot's upload.
-	imaged struct {
+	// uploadDone reports the end of a snapshot's upload.
+	uploadDone struct {
 		seq uint64
 		err error
 	}
-	// Tick asks for a projection of what has gathered.
+	// Tick asks for a projection of the pending rows.
 	Tick struct{}
-	// finish asks for a last projection and an image; the projector ends after it.
+	// finish asks for a last projection and an image, after which the projector ends.
 	finish struct{}
-	// Deserted says that no channel that watches is there any more. Then is called right behind
+	// DropWatchers drops all watchers, because their channels are gone. Then is called right after
 	// that, on the actor's turn.
 	DropWatchers struct{ Then func() }
-	// save asks for a projection of all that is noted, nonces of reads too, and closes done once
-	// the store has it.
+	// save asks for a projection of everything pending, nonces of reads included, and closes done
+	// once it is stored.
 	save struct{ done chan struct{} }
-	// lookBehind has the actor call look right behind a record.
-	lookBehind struct {
-		seq  uint64
-		look func()
+	// recordCallback has the actor call fn right after a record.
+	recordCallback struct {
+		seq uint64
+		fn  func()
 	}
 )
 
-// Urgent makes this an urgent message of a mailbox: folding waits for no read, and neither do
-// stream events.
+// Urgent implements mailbox.Urgent: neither folding nor stream events wait for reads.
 func (*Released) Urgent() bool { return true }
 
 // Urgent implements mailbox.Urgent: the projector waits for no read.
-func (*flushed) Urgent() bool { return true }
+func (*projectionDone) Urgent() bool { return true }
 
-// Urgent implements mailbox.Urgent: the record must not come first.
-func (*lookBehind) Urgent() bool { return true }
+// Urgent implements mailbox.Urgent: it must not be overtaken by its record.
+func (*recordCallback) Urgent() bool { return true }
 
-// Lag returns how many released records the fold, or the imager behind it, has yet to fold. For a
-// moment the fold may be ahead: it gets a batch before the batch counts as released.
+// Lag returns the number of released records that the fold, or the slower imager, has yet to fold.
+// The fold may briefly be ahead: it receives a batch before the batch counts as released.
 func (c *Side) Lag() uint64 {
 	released, at := c.Released(), min(c.Folded(), c.ImagerFolded())
 	return max(released, at) - at
 }
 
-// connect names the parts that the committed side tells of things, and the writer of projections.
+// connect sets the receiver of notifications and the projector.
 func (c *Side) connect(root *actor.RootContext, out Output, p *Projector) {
 	c.root, c.out, c.project = root, out, p.in
 	if c.imager != nil {
@@ -163,37 +162,38 @@ func (c *Side) connect(root *actor.RootContext, out Output, p *Projector) {
 	p.report = c.Send
 }
 
-// Imager returns the maker of images, which follows the same batches; nil: there is none. It is to
-// be spawned before the actor of this side.
+// Imager returns the imager, which folds the same batches; nil: none. It must be spawned before the
+// actor of this side.
 func (c *Side) Imager() *Imager { return c.imager }
 
-// spawned names the side's actor. All that was folded until then counts as released.
+// spawned sets the side's actor. Everything folded until then counts as released.
 func (c *Side) spawned(pid *actor.PID) {
 	c.pid = pid
 	c.released.Store(c.state.Seq())
 }
 
-// Send gives its actor a message of this package.
+// Send sends the actor a message of this package.
 func (c *Side) Send(message any) { c.root.Send(c.pid, message) }
 
-// Release gives its actor a durable batch.
+// Release sends the actor a durable batch.
 func (c *Side) Release(data []byte, next uint64) {
 	c.root.Send(c.pid, &Released{data: data, next: next})
 	c.released.Store(next)
 }
 
-// LookBehind has its actor call look right behind the record of a sequence, in the midst of that
-// record's batch. If that record is folded already, look is called before any record that is
-// released later. It must be short.
-func (c *Side) AfterRecord(seq uint64, look func()) { c.Send(&lookBehind{seq, look}) }
+// AfterRecord has the actor call fn right after the record of a sequence, in the middle of its
+// batch. If that record is folded already, fn is called before any record released later. fn must
+// be short.
+func (c *Side) AfterRecord(seq uint64, fn func()) { c.Send(&recordCallback{seq, fn}) }
 
-// Released returns the newest sequence that was released.
+// Released returns the newest released sequence.
 func (c *Side) Released() uint64 { return c.released.Load() }
 
-// Folded returns the sequence up to which it has folded.
+// Folded returns the newest folded sequence.
 func (c *Side) Folded() uint64 { return c.folded.Load() }
 
-// Imaged returns the sequence up to which the imager has folded, if there is one.
+// ImagerFolded returns the newest sequence that the imager has folded; without one, that of the
+// fold.
 func (c *Side) ImagerFolded() uint64 {
 	if c.imager == nil {
 		return c.Folded()
@@ -201,10 +201,10 @@ func (c *Side) ImagerFolded() uint64 {
 	return c.imager.folded.Load()
 }
 
-// Unsaved returns how many rows the store does not have yet.
+// Unsaved returns the number of rows not yet in the store.
 func (c *Side) Unsaved() int64 { return c.unsaved.Load() }
 
-// State returns the fold. It belongs to the actor, once that is spawned.
+// State returns the fold. Once spawned, the actor owns it.
 func (c *Side) State() *state.State { return c.state }
 
 // Receive implements actor.Actor.
@@ -214,10 +214,10 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.fold(m)
 	case *Read:
 		c.read(m)
-	case *flushed:
-		c.flushed(m)
-	case *imaged:
-		c.imaging = false
+	case *projectionDone:
+		c.onProjectionDone(m)
+	case *uploadDone:
+		c.snapshotting = false
 		if m.err == nil {
 			c.imagedSeq = m.seq
 		}
@@ -236,11 +236,11 @@ func (c *Side) Receive(ctx actor.Context) {
 		c.unwatch(m)
 	case *OwnUnwatch:
 		c.own.unwatch(m, time.Now())
-	case *lookBehind:
-		c.looks = append(c.looks, m)
-		c.lookNow()
+	case *recordCallback:
+		c.callbacks = append(c.callbacks, m)
+		c.runCallbacks()
 	case DropWatchers:
-		c.deserted()
+		c.dropWatchers()
 		m.Then()
 	case save:
 		c.saves = append(c.saves, m.done)
@@ -254,10 +254,10 @@ func (c *Side) fold(m *Released) {
 	if err := c.foldBatch(c.state.Seq(), m.next, m.data); err != nil {
 		panic(fmt.Sprintf("BUG: a released batch does not fold: %v", err))
 	}
-	c.tellWatchers()
-	c.tellStatus()
-	c.tellOwn()
-	c.tellEnds()
+	c.notifyWatchers()
+	c.notifyStatus()
+	c.notifyOwn()
+	c.notifyRevocations()
 	if c.imager != nil {
 		c.root.Send(c.imager.pid, m)
 	} else {
@@ -266,7 +266,7 @@ func (c *Side) fold(m *Released) {
 	if c.imageDue {
 		c.step()
 	}
-	c.folded.Store(m.next) // the caches are newer, if anything
+	c.folded.Store(m.next) // the caches may be newer, never older
 	c.answerEarly()
 	if mails := int64(c.state.Mails()); mails != c.meter.Outbox.Load() {
 		c.meter.Outbox.Store(mails)
@@ -275,12 +275,12 @@ func (c *Side) fold(m *Released) {
 
 // foldBatch folds the records of one batch.
 func (c *Side) foldBatch(prev, next uint64, data []byte) error {
-	c.folding = true
-	defer func() { c.folding = false }()
+	c.inBatch = true
+	defer func() { c.inBatch = false }()
 	return c.batches.Batch(prev, next, data)
 }
 
-// applied notes a folded record for the store, and tells the views.
+// applied records a folded record for the store, and invalidates the views.
 func (c *Side) applied(r *event.Record, effects *state.Effects) {
 	if c.state.Seq() > c.watermark {
 		c.note(r, effects)
@@ -298,25 +298,25 @@ func (c *Side) applied(r *event.Record, effects *state.Effects) {
 		c.out.Applied(r)
 	}
 	c.noteStatus(r)
-	c.noteEnd(r)
+	c.noteRevocation(r)
 	c.noteOwn(r, effects)
-	if len(c.looks) > 0 {
-		c.lookNow()
+	if len(c.callbacks) > 0 {
+		c.runCallbacks()
 	}
 }
 
-// lookNow calls the looks whose records are folded.
-func (c *Side) lookNow() {
-	c.looks = slices.DeleteFunc(c.looks, func(m *lookBehind) bool {
+// runCallbacks calls the callbacks whose records are folded.
+func (c *Side) runCallbacks() {
+	c.callbacks = slices.DeleteFunc(c.callbacks, func(m *recordCallback) bool {
 		due := m.seq <= c.state.Seq()
 		if due {
-			m.look()
+			m.fn()
 		}
 		return due
 	})
 }
 
-// countOpen counts the open orders of a pair anew.
+// countOpen updates the count of a pair's open orders.
 func (c *Side) countOpen(pair uint16) {
 	now, before := c.state.Pair(pair).OpenOrders(), &c.open[pair-1]
 	if now != *before {
@@ -385,19 +385,20 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 	}
 	count := rows.Count(c.rows)
 	c.unsaved.Add(int64(count - before))
-	if max(count, market.FrameCount*len(c.traded), len(c.accounts), len(c.nonces)) >= c.stepRows {
+	if max(count, market.FrameCount*len(c.candlePairs), len(c.accounts),
+		len(c.nonces)) >= c.stepRows {
 		c.step()
 	}
 }
 
-// mailed tells that there is something new in the outbox.
+// mailed signals a new mail in the outbox.
 func (c *Side) mailed() {
 	if c.out != nil {
 		c.out.MailAdded()
 	}
 }
 
-// stepRows is the usual Side.stepRows. One more record may add twice max_fills, so a step
+// stepRows is the default of Side.stepRows. One more record may add twice max_fills, so a step
 // stays below persistence.MaxRows.
 const stepRows = 20_000
 
@@ -416,9 +417,9 @@ func (c *Side) noteNonce(key uint32) {
 	}
 }
 
-// read answers a read, and notes its nonce. A read that its handler has left gets no answer. One
-// from an earlier term of this node as leader is refused: the wallets of the present term may have
-// been built without its nonce.
+// read answers a read, and records its nonce. A read abandoned by its handler gets no answer. One
+// from an earlier term of this node is refused: the wallets of the current term may have been built
+// without its nonce.
 func (c *Side) read(r *Read) {
 	if r.door.IsOver() {
 		r.Err = ErrTimeout
@@ -432,29 +433,29 @@ func (c *Side) read(r *Read) {
 		r.drop()
 		return
 	}
-	if r.after > c.state.Seq() { // its wallet has heard of a batch that is still on its way here
+	if r.after > c.state.Seq() { // its wallet has seen a batch that is still in this mailbox
 		c.early = append(c.early, r)
 		return
 	}
 	r.needs = r.question.from(c)
 	if r.key != nil && c.state.Account(r.key.Account.ID).Frozen {
-		// The gateway has looked, too, but the one of another node may learn of a freeze later.
+		// The gateway has checked, too, but that of another node may receive a freeze later.
 		r.Err = ErrFrozen
 		r.Answer()
 		return
 	}
-	if c.lent != nil {
+	if c.remoteHistory != nil {
 		r.horizon = c.horizon()
 	}
 	if r.needs > c.watermark {
-		c.wait(r)
+		c.awaitHistory(r)
 		c.flush()
 		return
 	}
 	r.Answer()
 }
 
-// answerEarly answers the reads that have waited for the newest batch; the others wait on.
+// answerEarly answers the reads that waited for the newest batch; the others keep waiting.
 func (c *Side) answerEarly() {
 	early := c.early
 	c.early = nil
@@ -463,10 +464,10 @@ func (c *Side) answerEarly() {
 	}
 }
 
-// wait keeps a read until the store's watermark has reached its needs. It drops reads that their
-// handlers have left before it lets the list grow, because the store may take no projection for
-// long. The slots of reads bound the others.
-func (c *Side) wait(r *Read) {
+// awaitHistory keeps a read until the store's watermark has reached its needs. Because the store
+// may be slow, it drops abandoned reads before it lets the list grow. The slots of reads bound the
+// others.
+func (c *Side) awaitHistory(r *Read) {
 	if len(c.waiting) == cap(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, (*Read).left)
 	}
@@ -477,14 +478,13 @@ func (c *Side) wait(r *Read) {
 	c.waiting = append(c.waiting, r)
 }
 
-// Nonce returns the highest nonce that a key has used, for commands and for reads; 0: the key is
-// revoked.
+// Nonce returns the highest nonce a key has used, for commands and reads; 0: the key is revoked.
 func (c *Side) Nonce(key uint32) uint64 {
 	return max(c.state.Keys()[key-1].Nonce, c.readNonces[key])
 }
 
-// Nonces returns the nonces that a key for parallel use has used, as a set of the caller's own: of
-// those of reads only the greatest. It is nil for other keys.
+// Nonces returns a copy of the nonces used by a key for parallel use: of those of reads only the
+// greatest. It is nil for other keys.
 func (c *Side) Nonces(key uint32) *state.Nonces {
 	used := c.state.Keys()[key-1].Used
 	if used == nil {
@@ -495,8 +495,8 @@ func (c *Side) Nonces(key uint32) *state.Nonces {
 	return used
 }
 
-// noteRead keeps the nonce of a read for the next projection. The nonce is no part of the state,
-// because no record has it. A crash may lose the newest of them, which is harmless.
+// noteRead keeps the nonce of a read for the next projection. It is not part of the state, because
+// no record contains it. A crash may lose the newest ones, which is harmless.
 func (c *Side) noteRead(key uint32, nonce uint64) {
 	c.raiseReadNonce(key, nonce)
 	if c.noteNonce(key); len(c.nonces) >= c.stepRows {
@@ -510,26 +510,26 @@ func (c *Side) raiseReadNonce(key uint32, nonce uint64) {
 	}
 }
 
-// flush starts a projection, unless another is on its way or nothing is to be written.
+// flush starts a projection, unless one is in flight or there is nothing to write.
 func (c *Side) flush() {
-	if c.flushing {
+	if c.projecting {
 		return
 	}
 	if len(c.steps) == 0 {
-		if !c.final && c.state.Seq() == c.stepped && len(c.nonces) == 0 {
+		if !c.final && c.state.Seq() == c.stepEnd && len(c.nonces) == 0 {
 			return
 		}
 		c.step()
 	}
-	c.flushing = true
+	c.projecting = true
 	c.project <- c.steps[0]
 }
 
-// save ends the saves that wait, if the store has all, or writes on.
+// save completes the waiting saves if everything is stored; otherwise it continues writing.
 func (c *Side) save() {
 	switch {
 	case len(c.saves) == 0:
-	case c.flushing, len(c.steps) > 0, c.state.Seq() != c.stepped, len(c.nonces) > 0:
+	case c.projecting, len(c.steps) > 0, c.state.Seq() != c.stepEnd, len(c.nonces) > 0:
 		c.flush()
 	default:
 		for _, done := range c.saves {
@@ -539,9 +539,9 @@ func (c *Side) save() {
 	}
 }
 
-// step ends the forming step at the present state. Its balances and nonces are as of this sequence,
-// and so is its image, if one is due. In the midst of a batch the image waits for the batch's end,
-// and during a recovery for the actor's first step.
+// step completes the current step at the present state. Its balances, nonces and image, if one is
+// due, are as of this sequence. In the middle of a batch the image waits for the batch's end, and
+// during recovery for the actor's first step.
 func (c *Side) step() {
 	to := c.state.Seq()
 	w := c.rows
@@ -562,27 +562,27 @@ func (c *Side) step() {
 				Read: c.readNonces[key] > k.Nonce})
 		}
 	}
-	p := projection{from: c.stepped, to: to, writes: w, last: c.final}
+	p := projection{from: c.stepEnd, to: to, writes: w, last: c.final}
 	p.rows = rows.Count(w)
 	c.stepCandles(w)
-	due := c.final || !c.imaging && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
+	due := c.final || !c.snapshotting && c.snapshot.Due(to-c.imagedSeq, time.Since(c.imagedAt))
 	c.imageDue = due && c.imager != nil
-	if c.imageDue && !c.folding {
+	if c.imageDue && !c.inBatch {
 		c.meter.Snapshotting.Begin()
 		p.image = c.MakeImage()
-		c.imaging, c.imagedAt, c.imageDue = true, time.Now(), false
+		c.snapshotting, c.imagedAt, c.imageDue = true, time.Now(), false
 	}
 	clear(c.accounts)
 	clear(c.nonces)
 	c.steps = append(c.steps, p)
-	c.stepped, c.final = to, false
+	c.stepEnd, c.final = to, false
 	if c.rows, c.spare = c.spare, nil; c.rows == nil {
 		c.rows = new(persistence.Writes)
 	}
 }
 
-// MakeImage orders an image of the state as it is now, on the turn of the committed actor: the
-// imager has been sent the same batches.
+// MakeImage requests an image of the present state, on the committed actor's turn: the imager has
+// been sent the same batches.
 func (c *Side) MakeImage() <-chan *Image {
 	reply := make(chan *Image, 1)
 	c.imager.ordered.Add(1)
@@ -590,13 +590,13 @@ func (c *Side) MakeImage() <-chan *Image {
 	return reply
 }
 
-func (c *Side) flushed(m *flushed) {
-	c.flushing = false
+func (c *Side) onProjectionDone(m *projectionDone) {
+	c.projecting = false
 	c.steps = c.steps[:copy(c.steps, c.steps[1:])]
 	c.watermark = m.to
 	c.meter.Watermark.Store(m.to)
 	c.unsaved.Add(int64(-m.rows))
-	for i := range m.writes.Deposits { // lookups that come from now on leave them to the store
+	for i := range m.writes.Deposits { // later lookups find them in the store
 		delete(c.references, m.writes.Deposits[i].Reference)
 	}
 	m.writes.Reset()

@@ -14,8 +14,8 @@ import (
 	"exchange/persistence"
 )
 
-// A Door is the way to the committed side, for handlers and for the engine. It counts the reads in
-// flight and bounds them.
+// A Door is the entry to the committed side, for handlers and the engine. It counts and bounds the
+// reads in flight.
 type Door struct {
 	side      *Side
 	host      ReadHost
@@ -23,23 +23,23 @@ type Door struct {
 	dead      <-chan struct{}
 	limits    ReadLimits
 	meter     *metrics.Engine
-	// exact up to a question's sequence once the question is answered
+	// complete up to a question's sequence once that is answered
 	history persistence.History
 
-	reading    atomic.Int64 // reads in flight
-	completing atomic.Int64 // of them, reads that complete the answer to a command
-	private    accountReads // private reads in flight
-	// until a read is given up; SetPatience changes it while others read
-	wait atomic.Int64
+	normalReads   atomic.Int64 // reads in flight, without follow-ups
+	followUpReads atomic.Int64 // reads in flight that complete the answer to a command
+	private       accountReads // private reads in flight
+	// nanoseconds until a read is given up; SetPatience may change it concurrently
+	patienceNs atomic.Int64
 }
 
-// patience returns for how long a read waits.
-func (d *Door) patience() time.Duration { return time.Duration(d.wait.Load()) }
+// patience returns how long a read waits.
+func (d *Door) patience() time.Duration { return time.Duration(d.patienceNs.Load()) }
 
 // ReadLimits bound reads.
 type ReadLimits struct {
 	Reads      int           // in flight
-	PerAccount int           // private ones of one account; 0: no limit
+	PerAccount int           // private reads of one account; 0: no limit
 	Patience   time.Duration // until a read is given up
 }
 
@@ -47,15 +47,15 @@ type ReadLimits struct {
 type ReadHost interface {
 	// Stopping reports whether reads are closed.
 	Stopping() bool
-	// Confirmed is nil while the store has lately confirmed that this process owns it.
+	// Confirmed is nil while the store has recently confirmed that this process owns it.
 	Confirmed() error
-	// Current returns a sequence at which, or below, everything is that any process had answered
-	// before the call, and which the committed side comes to. Other errors than nil: none is known.
+	// Current returns a sequence that covers everything any process had answered before the call.
+	// The committed side will reach it. An error means that none is known.
 	Current() (seq uint64, err error)
-	// Answered returns a sequence at which, or below, all is that a command has changed whose
-	// outcome this process has told.
+	// Answered returns a sequence that covers the changes of every command whose outcome this
+	// process has returned.
 	Answered() uint64
-	// ToWallet gives a read to the wallet of an account.
+	// ToWallet sends a read to the wallet of an account.
 	ToWallet(a *directory.Account, r *Read)
 	// TurnAway counts and returns the error of a read that is not admitted.
 	TurnAway(why Refusal) error
@@ -67,7 +67,7 @@ type Refusal uint8
 // The reasons.
 const (
 	RefusedBusy        Refusal = iota // too many reads are in flight
-	RefusedAccountBusy                // too many of this account
+	RefusedAccountBusy                // too many reads of this account are in flight
 	RefusedStopping                   // the engine stops
 )
 
@@ -75,13 +75,13 @@ const (
 func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{},
 	limits ReadLimits, store persistence.History) *Door {
 	d := &Door{side: side, host: host, scheduler: s, dead: dead, limits: limits,
-		meter: side.meter, history: watched{store, side.meter}}
-	d.wait.Store(int64(limits.Patience))
+		meter: side.meter, history: countingHistory{store, side.meter}}
+	d.patienceNs.Store(int64(limits.Patience))
 	return d
 }
 
-// Current returns once what is read from then on has all that was acknowledged before the call, by
-// any process. Errors: those of ReadHost.Current, and ErrTimeout.
+// Current returns once later reads see everything that any process acknowledged before the call.
+// Errors: those of ReadHost.Current, and ErrTimeout.
 func (d *Door) Current() error {
 	seq, err := d.host.Current()
 	if err != nil || d.side.Folded() >= seq {
@@ -95,17 +95,17 @@ func (d *Door) Current() error {
 	return nil
 }
 
-// beginRead takes a slot among the reads in flight, which endRead gives back. The read is answered
-// from a state at a sequence or above it. One that completes the answer to a command (followUp) has
-// slots of its own, and is not refused because the engine stops. Errors: those of TurnAway and of
+// beginRead takes a slot for a read in flight, which endRead releases. The read must be answered
+// from a state at or above after. One that completes the answer to a command (followUp) uses
+// separate slots, and is not refused because the engine stops. Errors: those of TurnAway and of
 // ReadHost.Current.
 func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 	why := RefusedBusy
-	if d.readers(followUp).Add(1) <= int64(d.limits.Reads) {
+	if d.readCount(followUp).Add(1) <= int64(d.limits.Reads) {
 		if followUp {
 			return 0, nil
 		}
-		// after the count: a drain sees it, or it sees the drain
+		// after the count, so that either a drain sees this read or this read sees the drain
 		if why = RefusedStopping; !d.host.Stopping() {
 			if after, err = d.host.Current(); err == nil {
 				return after, nil
@@ -119,14 +119,14 @@ func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 	return 0, d.host.TurnAway(why)
 }
 
-// endRead ends what beginRead has begun.
-func (d *Door) endRead(followUp bool) { d.readers(followUp).Add(-1) }
+// endRead releases the slot of beginRead.
+func (d *Door) endRead(followUp bool) { d.readCount(followUp).Add(-1) }
 
-func (d *Door) readers(followUp bool) *atomic.Int64 {
+func (d *Door) readCount(followUp bool) *atomic.Int64 {
 	if followUp {
-		return &d.completing
+		return &d.followUpReads
 	}
-	return &d.reading
+	return &d.normalReads
 }
 
 // IsOver reports whether dead is closed. Any goroutine may call it.
@@ -140,15 +140,16 @@ func (d *Door) IsOver() bool {
 }
 
 // ReadsInFlight returns the number of reads in flight.
-func (d *Door) ReadsInFlight() int64 { return d.reading.Load() + d.completing.Load() }
+func (d *Door) ReadsInFlight() int64 { return d.normalReads.Load() + d.followUpReads.Load() }
 
-// accountReads counts the private reads in flight, by account. Few accounts have any at a time.
+// accountReads counts the private reads in flight, by account. Only accounts with some have an
+// entry.
 type accountReads struct {
 	mu sync.Mutex
 	of map[uint32]int
 }
 
-// begin takes a slot; false: the account has no more.
+// begin takes a slot; false: all slots of the account are taken.
 func (a *accountReads) begin(account uint32, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,10 +171,10 @@ func (a *accountReads) end(account uint32) {
 	}
 }
 
-// Ask asks one question and waits for its answer, which is in q. With a key the question is
-// private: the account's wallet takes the nonce first, and q is about that account. After
-// ErrTimeout q is not the caller's any more. Other errors: ErrNonce, ErrKeyRevoked, and those of
-// admission.
+// Ask asks one question and waits for the answer, which is filled into q. With a key the question
+// is private: the account's wallet takes the nonce first, and q is about that account. After
+// ErrTimeout the caller must not use q any more. Other errors: ErrNonce, ErrKeyRevoked, and those
+// of admission.
 func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
 	after, err := d.beginRead(false)
 	if err != nil {
@@ -184,7 +185,7 @@ func (d *Door) Ask(q Question, key *directory.Key, nonce uint64) error {
 	return v.ask(q)
 }
 
-// Image returns an image of the whole state, for which the history is ready. The imager makes it.
+// Image returns an image of the whole state, made by the imager; the history has caught up with it.
 // Errors are those of Ask, and of ctx.
 func (d *Door) Image(ctx context.Context) ([]byte, error) {
 	if d.side.imager == nil {
@@ -206,8 +207,8 @@ func (d *Door) Image(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// FollowUp asks a question that completes the answer to a command whose outcome is durable. It has
-// slots of its own, and is answered while the engine stops.
+// FollowUp asks a question that completes the answer to a command whose outcome is durable. It uses
+// separate slots, and is answered while the engine stops.
 func (d *Door) FollowUp(q Question) error {
 	v, err := d.enterFollowUp()
 	if err != nil {
@@ -217,8 +218,8 @@ func (d *Door) FollowUp(q Question) error {
 	return v.ask(q)
 }
 
-// View returns a view of a pair: from its view cache if what is there is current, otherwise from
-// the committed state. Errors are those of Ask.
+// View returns a view of a pair: from the cache if that is current, otherwise from the committed
+// state. Errors are those of Ask.
 func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitBuy,
 	limitSell int) (*View, error) {
 	seq, err := d.host.Current()
@@ -241,7 +242,7 @@ func (d *Door) View(kind ViewKind, p *directory.Pair, frame market.Frame, limitB
 	return v, nil
 }
 
-// A pool keeps values of one type for their next use.
+// A pool recycles values of one type.
 type pool[T any] struct{ sync.Pool }
 
 func (p *pool[T]) get() *T {
@@ -251,10 +252,10 @@ func (p *pool[T]) get() *T {
 	return new(T)
 }
 
-// keptRows bounds the memory that a pooled value keeps.
+// keptRows bounds the memory of a pooled value, in rows.
 const keptRows = 4096
 
-// kept returns an empty list in the memory of one whose value goes back to its pool.
+// kept returns an empty list that reuses the memory of list, unless that is too large for a pool.
 func kept[T any](list []T) []T {
 	if cap(list) > keptRows {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"exchange/core/state"
 )
 
-// Questions of operators about all accounts or all pairs. One that goes over accounts looks at
-// accountsAtOnce of them at most, because orders and reads wait meanwhile. Its answer says behind
-// which account the next question goes on.
+// Questions of operators about all accounts or all pairs. One over accounts visits at most
+// accountsAtOnce of them, because orders and reads wait meanwhile. Its answer contains the account
+// after which the next question continues.
 
-// accountsAtOnce is how many accounts are looked at in one turn, which takes about a millisecond.
+// accountsAtOnce is the number of accounts visited in one turn, which takes about a millisecond.
 const accountsAtOnce = 20_000
 
-// span returns the part of a list that is looked at in one turn: its entries behind after, at most
-// so many. next is where the next turn goes on; 0: the part is the last one.
+// span returns the part of a list for one turn: at most most entries after index after. next is
+// where the next turn continues; 0: this part is the last one.
 func span[T any](list []T, after uint64, most int) (part []T, next uint64) {
 	part = list[min(after, uint64(len(list))):]
 	if len(part) > most {
@@ -28,28 +28,28 @@ func span[T any](list []T, after uint64, most int) (part []T, next uint64) {
 	return part, 0
 }
 
-// An Overview asks for what is out of the ordinary, and for what waits.
+// An Overview asks for halts, maintenance, and pending withdrawals.
 type Overview struct {
 	Seq    uint64
-	TimeUs int64 // of the newest record; 0: there is none
+	TimeUs int64 // of the newest record; 0: none
 	Status
 	New, Verified Awaiting // pending withdrawals: to be confirmed, and to be approved
 }
 
 func (q *Overview) from(c *Side) (needs uint64) {
 	q.Seq, q.TimeUs, q.Status = c.state.Seq(), c.state.TimeUs(), *c.statusNow()
-	q.New, q.Verified = waiting(c.state)
+	q.New, q.Verified = pendingByStatus(c.state)
 	return 0
 }
 
 // Awaiting are pending withdrawals of one status.
 type Awaiting struct {
 	Number   int
-	OldestUs int64 // when the oldest of them was asked for; 0: there is none
+	OldestUs int64 // request time of the oldest; 0: none
 }
 
-// waiting counts the pending withdrawals, by status.
-func waiting(s *state.State) (fresh, verified Awaiting) {
+// pendingByStatus counts the pending withdrawals.
+func pendingByStatus(s *state.State) (fresh, verified Awaiting) {
 	for _, w := range s.Withdrawals() {
 		of := &verified
 		if w.Status == event.WithdrawalNew {
@@ -62,16 +62,16 @@ func waiting(s *state.State) (fresh, verified Awaiting) {
 	return fresh, verified
 }
 
-// A Census asks for numbers of accounts behind an id, and adds them up.
+// AccountCounts asks for counts over the accounts after an id, and adds them up.
 type AccountCounts struct {
-	After uint64 // an id; from sets it to where the next question goes on, 0: all were counted
-	Names int    // most of Frozen, and of Held
-	NowUs int64  // holds that have ended by then do not count
+	After uint64 // an id; from sets it to where the next question continues, 0: all were counted
+	Names int    // limit of FrozenNames and HeldNames
+	NowUs int64  // holds that ended before do not count
 
-	FrozenAccounts int      // closed ones are not among them
-	FrozenNames         []string // names of the first of them
-	HeldAccounts   int      // no money is withdrawn from them, because their e-mail address changed
-	HeldNames           []string // names of the first of them
+	FrozenAccounts int      // without closed ones
+	FrozenNames    []string // names of the first of these
+	HeldAccounts   int      // withdrawals are blocked after a change of e-mail address
+	HeldNames      []string // names of the first of these
 	Closed         int      // accounts
 	Switches       int      // armed dead man's switches
 }
@@ -99,10 +99,10 @@ func (q *AccountCounts) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// FrozenAccounts asks for frozen accounts behind an id, and adds them to the list. Closed ones are
-// not among them.
+// FrozenAccounts asks for frozen accounts after an id, without closed ones, and adds them to the
+// list.
 type FrozenAccounts struct {
-	After uint64 // as of Census
+	After uint64 // as in AccountCounts
 	Limit int    // of List
 
 	List []AccountInfo
@@ -124,16 +124,16 @@ func (q *FrozenAccounts) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// OwnFees asks for the rates of accounts that have some of their own, behind an id, and adds them
-// to the list.
+// OwnFees asks for the rates of accounts with rates of their own, after an id, and adds them to the
+// list.
 type OwnFees struct {
-	After uint64 // as of Census
-	Limit int    // of List; it has all rates of its last account all the same
+	After uint64 // as in AccountCounts
+	Limit int    // of List, which may exceed it by rates of its last account
 
 	List []OwnFee
 }
 
-// An OwnFee has the rates that an account has in a pair.
+// An OwnFee holds an account's own rates in a pair.
 type OwnFee struct {
 	Account AccountInfo
 	Pair    uint16
@@ -164,10 +164,10 @@ func (q *OwnFees) from(c *Side) (needs uint64) {
 // AllOrders asks for open orders of all accounts, account by account, each account's newest first,
 // and adds them to the list.
 type AllOrders struct {
-	Pair uint16 // of the only pair that counts; 0: all count
-	// The list goes on behind the account After, with the orders below Before of the account
-	// behind it; 0: with all. from sets both to where the next question goes on; both are 0: these
-	// were all.
+	Pair uint16 // only this pair; 0: all pairs
+	// The list continues after the account After, with the orders below Before of the next account;
+	// 0: with all. from sets both to where the next question continues; both 0: the list is
+	// complete.
 	After, Before uint64
 	Limit         int // of List
 
@@ -198,10 +198,10 @@ func (q *AllOrders) from(c *Side) (needs uint64) {
 // PairStates asks for the state of all pairs.
 type PairStates struct{ List []PairState } // by number-1
 
-// A PairState is what there is of a pair beside its rules.
+// A PairState is the state of a pair, without its rules.
 type PairState struct {
-	Last   money.Price // of the last trade; 0: there was none
-	Open   int         // orders, those that wait for a trigger included
+	Last   money.Price // of the last trade; 0: none
+	Open   int         // orders, including untriggered stops
 	Halted bool
 }
 
@@ -219,7 +219,7 @@ type Totals struct {
 	Pairs         []PairTotal     // by number-1
 	Frozen        int             // accounts
 	New, Verified Awaiting        // pending withdrawals: to be confirmed, and to be approved
-	// of Balances alone: what accounts have, in order of their ids, without balances of 0
+	// only from Balances: nonzero holdings of all accounts, by account id
 	Holdings []AccountHolding
 }
 
@@ -233,18 +233,17 @@ type (
 	CurrencyTotal struct{ Deposited, Withdrawn, Adjusted, Balance, Reserve money.Balance }
 	// A PairTotal is one pair.
 	PairTotal struct {
-		Open   int         // orders, those that wait for a trigger included
+		Open   int         // orders, including untriggered stops
 		Volume money.Total // of a day, the current minute included, in the base currency
 		Halted bool
 	}
 )
 
-// Totals adds up what all accounts and pairs have. The imager does so: no order and no read waits
-// for it. Errors are those of Ask, and of ctx.
+// Totals adds up all accounts and pairs. The imager does it, so no order and no read waits. Errors
+// are those of Ask, and of ctx.
 func (d *Door) Totals(ctx context.Context) (*Totals, error) { return d.addUp(ctx, false) }
 
-// Balances is Totals with what each account has. That takes about 50 bytes of memory for each
-// balance until the caller is done with them.
+// Balances is Totals with the holdings of each account: about 50 bytes of memory per balance.
 func (d *Door) Balances(ctx context.Context) (*Totals, error) { return d.addUp(ctx, true) }
 
 func (d *Door) addUp(ctx context.Context, holdings bool) (*Totals, error) {
@@ -265,7 +264,7 @@ func (d *Door) addUp(ctx context.Context, holdings bool) (*Totals, error) {
 	}
 }
 
-// sums asks for an order to the imager.
+// sums has the imager add up.
 type sums struct {
 	holdings bool
 	made     <-chan *Totals
@@ -279,14 +278,14 @@ func (q *sums) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// addUp asks the imager for the sums over its state, and maybe for what they are made of. The reply
-// has room for them.
+// addUp asks the imager for the sums over its state, optionally with all holdings. reply is
+// buffered.
 type addUp struct {
 	reply    chan<- *Totals
 	holdings bool
 }
 
-// addUp adds up. It lets others run now and then, because all processors may be busy.
+// addUp adds up. It yields from time to time, because all processors may be busy.
 func (i *Imager) addUp(holdings bool) *Totals {
 	s := i.batches.State
 	t := &Totals{Seq: s.Seq(), Currencies: make([]CurrencyTotal, len(s.Currencies()))}
@@ -313,6 +312,6 @@ func (i *Imager) addUp(holdings bool) *Totals {
 	for _, p := range s.Pairs() {
 		t.Pairs = append(t.Pairs, PairTotal{p.OpenOrders(), p.Market.Ticker(now).Volume, p.Halted})
 	}
-	t.New, t.Verified = waiting(s)
+	t.New, t.Verified = pendingByStatus(s)
 	return t
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestASpanGoesOnWhereTheOneBeforeHasEnded(t *testing.T) {
+func TestSpansAreContiguous(t *testing.T) {
 	list := []int{1, 2, 3, 4, 5}
 	for most := 1; most < 7; most++ {
 		var all []int
@@ -14,7 +14,7 @@ func TestASpanGoesOnWhereTheOneBeforeHasEnded(t *testing.T) {
 			var part []int
 			part, after = span(list, after, most)
 			if all = append(all, part...); len(part) > most {
-				t.Fatalf("a turn of %d looks at %d", most, len(part))
+				t.Fatalf("a turn of %d visits %d", most, len(part))
 			}
 			turns++
 		}
@@ -23,6 +23,6 @@ func TestASpanGoesOnWhereTheOneBeforeHasEnded(t *testing.T) {
 		}
 	}
 	if part, next := span(list, 1<<62, 2); len(part) != 0 || next != 0 {
-		t.Errorf("behind the end: %v, %d", part, next)
+		t.Errorf("after the end: %v, %d", part, next)
 	}
 }

@@ -10,18 +10,18 @@ import (
 
 // All rows of all accounts, for exports. The lists may be long, so they hold no slot.
 
-// A Past is the history of all accounts and pairs as it was at one sequence, as far as it is kept.
+// A Past is the retained history of all accounts and pairs at one sequence.
 type Past struct {
-	Accounts uint32 // that there were: their ids are from 1 to this
-	Pairs    uint16 // and those of the pairs
+	Accounts uint32 // the largest id; ids start at 1
+	Pairs    uint16 // the largest number of a pair
 
-	seq            uint64
-	trade, deposit uint64             // the newest ids
-	pending        []state.Withdrawal // newest first
-	history        persistence.History
+	seq                uint64
+	tradeID, depositID uint64             // the newest ids
+	pending            []state.Withdrawal // newest first
+	history            persistence.History
 }
 
-// Past returns the history, which the store has. Errors are those of Ask.
+// Past returns the history, once the store has it. Errors are those of Ask.
 func (d *Door) Past() (*Past, error) {
 	q := &Past{history: d.history}
 	if err := d.Ask(q, nil, 0); err != nil {
@@ -34,7 +34,7 @@ func (q *Past) from(c *Side) (needs uint64) {
 	s := c.state
 	q.seq = s.Seq()
 	q.Accounts, q.Pairs = uint32(len(s.Accounts())), uint16(len(s.Pairs()))
-	_, q.trade, q.deposit = s.LastIDs()
+	_, q.tradeID, q.depositID = s.LastIDs()
 	pending := PendingWithdrawals{Limit: math.MaxInt}
 	pending.from(c)
 	q.pending = pending.List
@@ -44,13 +44,13 @@ func (q *Past) from(c *Side) (needs uint64) {
 // Trades calls fn for the trades of a pair, oldest first, until fn returns false.
 func (q *Past) Trades(ctx context.Context, pair uint16, fn func(*Trade) bool) error {
 	return q.history.Trades(ctx,
-		persistence.TradeQuery{Pair: pair, Before: q.trade + 1, Ascending: true}, fn)
+		persistence.TradeQuery{Pair: pair, Before: q.tradeID + 1, Ascending: true}, fn)
 }
 
 // Deposits calls fn for the deposits of an account, newest first, until fn returns false.
 func (q *Past) Deposits(ctx context.Context, account uint32, fn func(*Deposit) bool) error {
 	return q.history.Deposits(ctx,
-		persistence.DepositQuery{Account: account, Before: q.deposit + 1}, fn)
+		persistence.DepositQuery{Account: account, Before: q.depositID + 1}, fn)
 }
 
 // Withdrawals calls fn for all withdrawals, pending and ended, newest first, until fn returns
@@ -66,8 +66,8 @@ func (q *Past) Withdrawals(ctx context.Context, fn func(*Withdrawal) bool) error
 		}, fn)
 }
 
-// mergeNewest gives rows of memory, and those that the store lists, to fn: both are in falling
-// order of their ids. It ends when fn returns false.
+// mergeNewest merges rows in memory with those listed by the store, both by descending id, and
+// calls fn for each until fn returns false.
 func mergeNewest[T any](rows []T, id func(*T) uint64, stored func(func(*T) bool) error,
 	fn func(*T) bool) error {
 	more := true
@@ -84,9 +84,8 @@ func mergeNewest[T any](rows []T, id func(*T) uint64, stored func(func(*T) bool)
 	return err
 }
 
-// EveryOrder calls fn for the orders of all accounts, open and closed, until fn returns false: in
-// order of the accounts' ids, and each account's newest first. Those of one account are as they
-// were at one moment.
+// EveryOrder calls fn for the orders of all accounts, open and closed, until fn returns false: by
+// account id, and each account's newest first. The orders of one account are from one sequence.
 func (d *Door) EveryOrder(ctx context.Context, fn func(*Order) bool) error {
 	gone := false
 	for q := (&wholeAccounts{more: true}); q.more && !gone; {
@@ -117,8 +116,8 @@ func (d *Door) EveryOrder(ctx context.Context, fn func(*Order) bool) error {
 	return nil
 }
 
-// ordersAtOnce is how many open orders one question looks up at least before it ends behind an
-// account, which takes about a millisecond.
+// ordersAtOnce is the number of open orders after which a question ends, at the next account
+// boundary: about a millisecond.
 const ordersAtOnce = 2000
 
 // wholeAccounts asks for all open orders of some accounts, each account's newest first. The store
@@ -127,8 +126,8 @@ type wholeAccounts struct {
 	after uint32 // only accounts with an id above
 
 	seq  uint64
-	last uint32 // the last account that was looked at; after: none was
-	more bool   // there are accounts behind it
+	last uint32 // the last visited account; equal to after: none
+	more bool   // there are accounts after last
 	open []Order
 }
 

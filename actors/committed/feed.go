@@ -16,43 +16,42 @@ import (
 	"exchange/core/trading"
 )
 
-// A stream channel is an actor of the room that sends the stream, and watches a pair. The committed
-// actor first tells it the pair's state, and then each release in order. The state and the first
-// release come from one turn of that actor, so nothing is missing in between and nothing comes
-// twice.
+// A stream channel is an actor of package stream that watches a pair. The committed actor sends it
+// the pair's state first, then each released change in order. The state and the start of the
+// changes are of one turn of the committed actor, so nothing is missing or sent twice.
 
 // A BookUpdate is one record that traded, or changed the depth of a pair: an order that was
-// accepted, changed or triggered, a cancel, or the end of several orders.
+// accepted, changed or triggered, a cancel, or the expiry of several orders.
 type BookUpdate struct {
-	UpdateID uint64 // one more than that of the update before
+	UpdateID uint64 // that of the previous update, plus one
 	TimeUs   int64
-	// Gone are orders that have left the book beside the order or the cancel of the update, told
-	// before it. One that was changed or triggered in the book is among them as it was.
+	// Gone are other orders that left the book, published before the order or cancel of the update.
+	// An order that was changed or triggered in the book is among them in its old form.
 	Gone   []Gone
-	Silent bool // there is neither an order nor a cancel to tell: the rest is Levels
+	Silent bool // neither an order nor a cancel is published, only Gone and Levels
 
 	Cancel    bool
 	ID        uint64 // of the order, or of the cancel itself
 	Cancelled uint64 // Cancel: the order
 	Side      trading.Side
 	Price     money.Price
-	// rest of the order, as far as the book displays it; of a cancel, what it displayed until then
+	// displayed rest of the order; of a cancel, the amount displayed before
 	Remaining money.Amount
 	Trades    []event.Trade // of the order, oldest first
-	// every level that has another amount now; empty if no channel watches levels
+	// every level whose amount changed; empty if no channel watches levels
 	Levels []LevelChange
 }
 
 // Gone is an order that has left the book, as the book displayed it.
 type Gone struct {
-	ID        uint64 // of what took it out
+	ID        uint64 // id of the order or cancel that removed it
 	Order     uint64
 	Side      trading.Side
 	Price     money.Price
 	Remaining money.Amount
 }
 
-// A LevelChange is the amount at a price after an update; 0: the level is gone.
+// A LevelChange is the amount at a price after an update; 0: the level is empty.
 type LevelChange struct {
 	Side   trading.Side
 	Price  money.Price
@@ -62,78 +61,80 @@ type LevelChange struct {
 // A WatchKind says how a channel watches a pair.
 type WatchKind uint8
 
-// The kinds of watching.
+// The kinds of watches.
 const (
-	// WatchUpdates: the actor gets *BookUpdates with every update.
+	// WatchUpdates: the channel receives *BookUpdates with every update.
 	WatchUpdates WatchKind = iota
-	// WatchLevels: the updates have their Levels, too.
+	// WatchLevels: the updates also have their Levels.
 	WatchLevels
 	// WatchDepth: they also have the best levels after the last update, see BookUpdates.
 	WatchDepth
-	// WatchChanges: the actor gets a Changed when the pair has changed, and no other one until it
-	// asks again.
+	// WatchChanges: the channel receives one Changed when the pair has changed, and no more until
+	// it watches again.
 	WatchChanges
-	// WatchBest: the same when the best price of a side or the amount there has changed.
+	// WatchBest: as WatchChanges, when the best price of a side or the amount there has changed.
 	WatchBest
-	// WatchTrades: the same when the pair has traded.
+	// WatchTrades: as WatchChanges, when the pair has traded.
 	WatchTrades
-	// WatchStatus: the actor gets *StatusChanges. It belongs to no pair, and brings a Status.
+	// WatchStatus: the channel receives *StatusChanges. It belongs to no pair, and is answered with
+	// a Status.
 	WatchStatus
-	// WatchEnds: the actor gets *Ends, and no answer. It belongs to no pair and does not end.
+	// WatchRevocations: the channel receives *Revocations, and no answer. It belongs to no pair and
+	// does not end.
 	WatchRevocations
 )
 
-// hasUpdates reports whether a watcher gets updates.
+// hasUpdates reports whether a watcher receives updates.
 func (k WatchKind) hasUpdates() bool { return k <= WatchDepth }
 
 // Messages to a channel's actor.
 type (
-	// BookUpdates are what one batch did to a pair. Shared: read only.
+	// BookUpdates are the changes of one batch to a pair. Shared: read only.
 	BookUpdates struct {
 		List []BookUpdate
-		// Best has the best BestLevels levels of each side after the last update; nil if no channel
-		// watches them.
+		// Best holds the best BestLevels levels of each side after the last update; nil if no
+		// channel watches them.
 		Best *market.Depth
 	}
-	// Watched answers a Watch. View is nil if none was asked for, and Status is nil unless the
+	// Watched answers a Watch. View is nil if none was requested, and Status is nil unless the
 	// status is watched. Shared: read only.
 	Watched struct {
 		Token  uint64 // the Watch's
 		View   *View
 		Status *Status
 	}
-	// Changed tells of a change.
+	// Changed signals a change.
 	Changed struct{}
 )
 
 // BestLevels is the number of levels of each side in BookUpdates.Best.
 const BestLevels = 10
 
-// A WatchedView is the view of a pair with which a channel begins. Unlike other answers it is never
-// a little old.
+// A WatchedView is the initial view of a pair for a channel. Unlike other answers it is never
+// stale.
 type WatchedView uint8
 
 // The views of a Watch; 0 is none.
 const (
 	WatchTicker WatchedView = iota + 1
 	WatchBook               // its levels
-	WatchTop                // the best level of each side, which no other reader gets
+	WatchTop                // the best level of each side; only for channels
 	WatchChart              // candles
 )
 
-// A Watch is a channel's wish.
+// A Watch is a channel's request to watch.
 type Watch struct {
 	Channel *actor.PID
-	Pair    *directory.Pair // nil: WatchStatus, WatchEnds
+	Pair    *directory.Pair // nil: WatchStatus, WatchRevocations
 	Kind    WatchKind
 	View    WatchedView
-	Levels  int // WatchBook: so many of the best of each side, all if negative
-	// WatchChart: the candles of this frame that begin at Since or later, in seconds since the
-	// epoch, and in any case the newest
+	Levels  int // WatchBook: number of best levels of each side; negative: all
+	// WatchChart: the candles of this frame from Since (epoch seconds) on, always including the
+	// newest
 	Frame market.Frame
 	Since int64
 	Token uint64 // for the answer
-	// Over reports that the channel has ended, so this comes too late. nil: it never does.
+	// Over reports that the channel has ended, so the watch is void; nil: it never ends.
 	Over func() bool
 }
 
@@ -143,25 +144,25 @@ type Unwatch struct {
 	Pair    uint16 // 0: WatchStatus
 }
 
-// A feed has the watchers of a pair. The committed actor owns it.
+// A feed holds the watchers of a pair. The committed actor owns it.
 type feed struct {
-	watchers []watcher
-	updates  int // watchers that get updates
+	watchers []pairWatcher
+	updates  int // number of watchers with updates
 	levels   int // of these, with levels
 	bests    int // of these, with the best levels of a batch
 	pair     uint16
 	forming  *BookUpdates
-	touched  bool   // since the last round
+	touched  bool   // since the last notifyWatchers
 	updateID uint64 // of the newest update
 }
 
-type watcher struct {
+type pairWatcher struct {
 	pid  *actor.PID
 	kind WatchKind
-	// WatchChanges, WatchBest, WatchTrades: of a change that it has not looked at yet
-	told  bool
-	best  [2]trading.Level // WatchBest: as it was told
-	trade uint64           // WatchTrades: the newest one that it was told of
+	// WatchChanges, WatchBest, WatchTrades: a change was sent, and not picked up yet
+	notified  bool
+	best      [2]trading.Level // WatchBest: the last levels sent
+	lastTrade uint64           // WatchTrades: the newest trade sent
 }
 
 // bestOf returns the best level of each side, without the number of its orders. A side without
@@ -176,29 +177,29 @@ func bestOf(b *matching.Book) (best [2]trading.Level) {
 	return best
 }
 
-// watch answers a channel, and tells it from now on.
+// watch answers a channel, and adds it as a watcher.
 func (c *Side) watch(w *Watch) {
 	switch w.Kind {
 	case WatchStatus:
 		c.watchStatus(w)
 		return
 	case WatchRevocations:
-		c.ends.add(w.Channel)
+		c.revocations.add(w.Channel)
 		return
 	}
 	f, p := c.feeds[w.Pair.Number-1], c.state.Pair(w.Pair.Number)
 	f.remove(w.Channel)
-	by := watcher{pid: w.Channel, kind: w.Kind, trade: p.LastTrade()}
+	by := pairWatcher{pid: w.Channel, kind: w.Kind, lastTrade: p.LastTrade()}
 	if w.Kind == WatchBest {
 		by.best = bestOf(p.Book)
 	}
 	f.watchers = append(f.watchers, by)
 	f.count(w.Kind, 1)
-	c.out.Notify(w.Channel, &Watched{Token: w.Token, View: c.watched(w, p)})
+	c.out.Notify(w.Channel, &Watched{Token: w.Token, View: c.viewFor(w, p)})
 }
 
-// watched returns the view that a Watch asks for, nil if none.
-func (c *Side) watched(w *Watch, p *state.Pair) *View {
+// viewFor returns the view that a Watch requests, nil if none.
+func (c *Side) viewFor(w *Watch, p *state.Pair) *View {
 	q := ViewQuestion{Pair: p.Number, Kind: ViewTicker}
 	switch w.View {
 	case WatchTicker:
@@ -252,17 +253,17 @@ func (c *Side) unwatch(w *Unwatch) {
 	c.feeds[w.Pair-1].remove(w.Channel)
 }
 
-// deserted drops all watchers, and the events that are kept for those of accounts: their encoded
-// form belongs to the channels that are gone.
-func (c *Side) deserted() {
+// dropWatchers drops all watchers, and the buffered account events, whose encoded form belongs to
+// the old channels.
+func (c *Side) dropWatchers() {
 	for _, f := range c.feeds {
 		f.watchers, f.updates, f.levels, f.bests = nil, 0, 0, 0
 	}
-	c.status.watchers, c.ends.watchers = nil, nil
+	c.status.channels, c.revocations.channels = nil, nil
 	c.own = ownFeeds{most: c.own.most}
 }
 
-// noteUpdate keeps the change that the newest record made to its pair.
+// noteUpdate records the change of the newest record to its pair.
 func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
 	f, p := c.feeds[r.Pair-1], c.state.Pair(r.Pair)
 	if f.updateID == p.Market.UpdateID {
@@ -279,7 +280,7 @@ func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
 		return
 	}
 	u := BookUpdate{UpdateID: f.updateID, TimeUs: r.TimeUs}
-	if u.tell(p, r, e); f.levels > 0 {
+	if u.fill(p, r, e); f.levels > 0 {
 		u.Levels = changedLevels(p, &u)
 	}
 	if f.forming == nil {
@@ -288,11 +289,11 @@ func (c *Side) noteUpdate(r *event.Record, e *state.Effects) {
 	f.forming.List = append(f.forming.List, u)
 }
 
-// tell fills an update in from its record.
-func (u *BookUpdate) tell(p *state.Pair, r *event.Record, e *state.Effects) {
+// fill fills in an update from its record.
+func (u *BookUpdate) fill(p *state.Pair, r *event.Record, e *state.Effects) {
 	switch r.Kind {
 	case event.KindOrder:
-		u.order(p, &r.Order)
+		u.fillOrder(p, &r.Order)
 	case event.KindCancel, event.KindSwept:
 		x := &r.Cancel
 		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price = true, x.ID, x.Order, x.Side, x.Price
@@ -303,25 +304,25 @@ func (u *BookUpdate) tell(p *state.Pair, r *event.Record, e *state.Effects) {
 		u.Gone = gone(r, e.Left)
 		if u.Silent = r.Kind == event.KindExpired ||
 			len(r.Order.Trades) == 0 && !r.Order.Rests(); !u.Silent {
-			u.order(p, &r.Order)
+			u.fillOrder(p, &r.Order)
 		}
 	}
 }
 
-// order tells an order that has met the book. Its rest is what the book displays of it.
-func (u *BookUpdate) order(p *state.Pair, o *event.Order) {
+// fillOrder fills in an order that was matched, with its displayed rest.
+func (u *BookUpdate) fillOrder(p *state.Pair, o *event.Order) {
 	u.ID, u.Side, u.Price = o.ID, o.Side, o.Price
 	if o.Rests() {
 		u.Remaining = o.Remaining - p.Book.Iceberg(o.ID).Hidden
 	}
 	if len(o.Trades) > 0 {
-		// the record's memory is the decoder's
+		// the decoder owns the record's memory
 		u.Trades = append([]event.Trade(nil), o.Trades...)
 	}
 }
 
-// gone returns the orders that have left the book with a record, with the ids of what took them
-// out. What took out the other half of an order has no id of its own: the order's stands for it.
+// gone returns the orders that left the book with a record, with the ids of what removed them. The
+// removal of the other half of an OCO has no id of its own, and gets the order's.
 func gone(r *event.Record, left []trading.Order) []Gone {
 	list := make([]Gone, len(left))
 	for i := range left {
@@ -350,9 +351,9 @@ func gone(r *event.Record, left []trading.Order) []Gone {
 	return list
 }
 
-// changedLevels returns the levels that an update changed, as they are after it: at the prices of
-// its trades, in their order, and at the price where the order rests or rested. With orders that
-// have left, they are in the order of their prices, each once.
+// changedLevels returns the levels that an update changed, with their new amounts: at the prices of
+// its trades, in their order, and at the price where the order rests or rested. If other orders
+// left, the levels are sorted by price, each once.
 func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	list := make([]LevelChange, 0, 2)
 	add := func(side trading.Side, price money.Price) {
@@ -379,8 +380,8 @@ func changedLevels(p *state.Pair, u *BookUpdate) []LevelChange {
 	return slices.Compact(list)
 }
 
-// tellWatchers ends a batch: it tells the watchers of the batch's pairs.
-func (c *Side) tellWatchers() {
+// notifyWatchers sends the watchers the changes of the batch that ends.
+func (c *Side) notifyWatchers() {
 	for i, f := range c.touched {
 		updates, p := f.forming, c.state.Pair(f.pair)
 		f.forming, f.touched, c.touched[i] = nil, false, nil
@@ -392,8 +393,8 @@ func (c *Side) tellWatchers() {
 			switch w := &f.watchers[j]; {
 			case w.kind.hasUpdates():
 				c.out.Notify(w.pid, updates)
-			case !w.told && w.isDue(p):
-				w.told = true
+			case !w.notified && w.isDue(p):
+				w.notified = true
 				c.out.Notify(w.pid, Changed{})
 			}
 		}
@@ -401,13 +402,13 @@ func (c *Side) tellWatchers() {
 	c.touched = c.touched[:0]
 }
 
-// isDue reports whether what a watcher watches differs from what it was told.
-func (w *watcher) isDue(p *state.Pair) bool {
+// isDue reports whether the watched value differs from the last one sent.
+func (w *pairWatcher) isDue(p *state.Pair) bool {
 	switch w.kind {
 	case WatchBest:
 		return w.best != bestOf(p.Book)
 	case WatchTrades:
-		return w.trade != p.LastTrade()
+		return w.lastTrade != p.LastTrade()
 	}
 	return true
 }

@@ -3,10 +3,10 @@ package committed
 import "exchange/persistence"
 
 // An observer's history is a member's, which may be ahead of the observer's fold. So a question
-// notes what was known when it was answered, and the history leaves out what has come since. What
-// the projector writes is not kept, but left to the member: see RecoverOptions.Lent.
+// records the horizon of the state that answered it, and the history leaves out later rows. Rows of
+// the projector are not stored, but left to the member: see RecoverOptions.RemoteHistory.
 
-// horizon returns what the state knows.
+// horizon returns the newest ids in the state.
 func (c *Side) horizon() *persistence.Horizon {
 	_, _, deposits := c.state.LastIDs()
 	h := &persistence.Horizon{Seq: c.state.Seq(), Deposits: deposits}

@@ -15,34 +15,34 @@ import (
 )
 
 // An Imager makes the images of the state that snapshots and audits need. It is a second fold of
-// the released records, in an actor of its own: the committed actor passes each batch on when it
-// has folded it, and neither a read nor an event waits while an image is made. Batches that are
-// released meanwhile wait in the imager's mailbox. Because this state comes from the records alone,
-// each snapshot of it proves that replay equals live.
+// the released records, in an actor of its own: the committed actor forwards each folded batch, and
+// neither a read nor an event waits while an image is made. Batches released meanwhile wait in the
+// imager's mailbox. Because this state is derived from the records alone, each snapshot of it
+// proves that replay equals live.
 //
-// It costs the memory of a second state, and 0.1 to 0.3 us of CPU a record. A start does not wait
-// for it: the actor makes its state before its first message.
+// It costs the memory of a second state, and 0.1 to 0.3 us of CPU per record. A start does not wait
+// for it: the actor builds its state before its first message.
 type Imager struct {
-	batches state.Fold // without a state while late is there
-	late    *late      // nil: it has its state
-	out     Output    // set by Connect
+	batches state.Fold // without a state while late is set
+	late    *late      // nil: the state is built
+	out     Output     // set by Connect
 	pid     *actor.PID
 	folded  atomic.Uint64
-	ordered atomic.Int32 // images and sums that are not made yet
+	ordered atomic.Int32 // images and sums requested and not made yet
 }
 
-// newImager begins with a state of its own, which no other fold has.
+// newImager starts with a state that no other fold uses.
 func newImager(s *state.State) *Imager {
 	i := &Imager{batches: state.Fold{State: s}}
 	i.folded.Store(s.Seq())
 	return i
 }
 
-// late has all of which an imager makes its state: an image, and the batches behind it.
+// late is the source of an imager's state: an image, and the batches after it.
 type late struct {
 	image   []byte
 	batches []lateBatch
-	room    int // bytes that further batches may have
+	room    int // bytes left for further batches
 }
 
 type lateBatch struct {
@@ -50,12 +50,12 @@ type lateBatch struct {
 	data       []byte
 }
 
-// lateBytes bounds the batches that wait for an imager without a state. A start with more makes the
+// lateBytes bounds the batches kept for an imager without a state. A start with more builds the
 // state.
 const lateBytes = 16 << 20
 
-// lateImager makes its state later, from an image that another fold has begun with. Until then it
-// counts as one that makes an image.
+// lateImager builds its state later, from an image that another fold has started from. Until then
+// it counts as making an image.
 func lateImager(image []byte, seq uint64) *Imager {
 	i := &Imager{late: &late{image: image, room: lateBytes}}
 	i.folded.Store(seq)
@@ -63,13 +63,13 @@ func lateImager(image []byte, seq uint64) *Imager {
 	return i
 }
 
-// catchUp makes the state if it is not made yet.
+// catchUp builds the state if necessary.
 func (i *Imager) catchUp() error {
 	l := i.late
 	if l == nil {
 		return nil
 	}
-	s, err := state.Decode(l.image) // alone: clients are served meanwhile
+	s, err := state.Decode(l.image) // on one processor: clients are served meanwhile
 	if err != nil {
 		return err
 	}
@@ -83,14 +83,14 @@ func (i *Imager) catchUp() error {
 	return nil
 }
 
-// follow folds a batch of a start. It keeps a copy instead while the state is not made, unless too
-// many wait.
+// follow folds a batch of a start. While the state is not built it keeps a copy instead, within
+// lateBytes.
 func (i *Imager) follow(prev, next uint64, data []byte) error {
 	if l := i.late; l != nil && len(data) <= l.room {
 		b := lateBatch{prev, next, bytes.Clone(data)}
 		l.batches = append(l.batches, b)
 		l.room -= len(data)
-		i.folded.Store(b.next) // what is kept is bounded here, and not by admission
+		i.folded.Store(b.next) // kept batches are bounded here, not by admission
 		return nil
 	}
 	if err := i.catchUp(); err != nil {
@@ -99,14 +99,14 @@ func (i *Imager) follow(prev, next uint64, data []byte) error {
 	return i.fold(prev, next, data)
 }
 
-// makeImage asks for an image of the state after all batches that were sent before, which is at
-// sequence seq. The reply has room for it.
+// makeImage requests an image of the state after all batches sent before, at sequence seq. reply is
+// buffered.
 type makeImage struct {
 	seq   uint64
 	reply chan<- *Image
 }
 
-// spawned says which actor it is.
+// spawned sets the actor.
 func (i *Imager) spawned(pid *actor.PID) { i.pid = pid }
 
 // Receive implements actor.Actor.
@@ -140,20 +140,20 @@ func (i *Imager) fold(prev, next uint64, data []byte) error {
 	return nil
 }
 
-// State is what it has folded. It belongs to the actor, once that is spawned.
+// State returns the folded state. Once spawned, the actor owns it.
 func (i *Imager) State() *state.State {
 	if err := i.catchUp(); err != nil {
-		panic(fmt.Sprintf("BUG: what a start has folded does not fold for images: %v", err))
+		panic(fmt.Sprintf("BUG: the batches of a start do not fold for images: %v", err))
 	}
 	return i.batches.State
 }
 
-// Making reports, on the turn of the committed actor, whether an image is being made or is ordered,
-// or the state is not made yet: then a message to the imager waits, too.
+// Making reports, on the committed actor's turn, whether an image is requested or in progress, or
+// the state is not built yet: a message to the imager would wait.
 func (i *Imager) Making() bool { return i.ordered.Load() > 0 }
 
-// image makes the image of the state as it is. After each piece it lets others run, because all
-// processors may be busy.
+// image makes an image of the state. It yields after each piece, because all processors may be
+// busy.
 func (i *Imager) image() *Image {
 	m, begin := &Image{history: i.batches.State.History()}, time.Now()
 	for piece := range i.batches.State.Image {
@@ -164,16 +164,16 @@ func (i *Imager) image() *Image {
 	return m
 }
 
-// An Image is the whole state at one sequence. It is read once, by one goroutine.
+// An Image is the whole state at one sequence, read once by one goroutine.
 type Image struct {
 	Size   int // bytes
 	pieces [][]byte
-	took   time.Duration // to make it
+	took   time.Duration // time to make it
 
 	history persistence.HistoryID
 }
 
-// Read implements io.Reader. It frees what it has read.
+// Read implements io.Reader. It frees the pieces as they are read.
 func (m *Image) Read(p []byte) (n int, err error) {
 	for n < len(p) && len(m.pieces) > 0 {
 		k := copy(p[n:], m.pieces[0])

@@ -16,9 +16,9 @@ func currencyBatch(s *state.State, code string) []byte {
 	return event.EndBatch(r.Append(event.BeginBatch(nil)), 1, s.Seq(), 1)
 }
 
-// An imager that makes its state after the start has folded what the start has, whether the batches
-// waited for it or were too many to wait.
-func TestALateImagerHasWhatTheStartHasFolded(t *testing.T) {
+// An imager that builds its state after the start has folded the same as the start, whether the
+// batches were kept for it or exceeded the bound.
+func TestLateImagerFoldsBatchesOfStart(t *testing.T) {
 	for _, room := range []int{0, len(currencyBatch(state.New(), "ONE")), lateBytes} {
 		other := state.Fold{State: state.New()}
 		if err := other.Batch(0, 1, currencyBatch(other.State, "ONE")); err != nil {
@@ -34,21 +34,21 @@ func TestALateImagerHasWhatTheStartHasFolded(t *testing.T) {
 			if err := i.follow(prev, prev+1, data); err != nil {
 				t.Fatal(err)
 			}
-			clear(data) // it was the start's
+			clear(data) // owned by the start
 			if waits := (n+1)*len(data) <= room; waits != (i.late != nil) || waits != i.Making() ||
 				i.folded.Load() != prev+1 {
-				t.Errorf("room for %d bytes: behind batch %d it is made: %v, makes: %v, up to %d",
+				t.Errorf("room for %d bytes: after batch %d built: %v, making: %v, folded up to %d",
 					room, n, i.late == nil, i.Making(), i.folded.Load())
 			}
 		}
 		if !bytes.Equal(i.State().AppendTo(nil), other.State.AppendTo(nil)) || i.Making() {
-			t.Errorf("room for %d bytes: the states differ, or it still makes: %v", room,
+			t.Errorf("room for %d bytes: the states differ, or still making: %v", room,
 				i.Making())
 		}
 	}
 }
 
-func TestALateImagerThatDoesNotFoldEndsTheProcess(t *testing.T) {
+func TestLateImagerPanicsOnBadData(t *testing.T) {
 	image := state.New().AppendTo(nil)
 	for what, i := range map[string]*Imager{
 		"a damaged image": lateImager(image[1:], 0),

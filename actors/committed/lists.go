@@ -7,7 +7,7 @@ import (
 	"exchange/persistence"
 )
 
-// The rows of lists are those of the history. A row of something that is open or pending has the
+// The rows of lists are those of the history. Rows of open orders and pending withdrawals have the
 // same form.
 type (
 	Order      = persistence.Order
@@ -36,7 +36,7 @@ func newList[T any](home *pool[List[T]]) *List[T] {
 	return l
 }
 
-// add appends a copy of a row, and reports whether the list may have more rows.
+// add appends a copy of a row, and reports whether the list has room for more.
 func (l *List[T]) add(row *T, most int) bool {
 	l.Rows = append(l.Rows, *row)
 	return len(l.Rows) < most
@@ -56,8 +56,8 @@ var (
 	actionLists  pool[List[Action]]
 )
 
-// written waits until the history is ready up to the sequence that it returns.
-func (v *visit) written() (seq uint64, err error) {
+// awaitHistory waits until the history is complete up to the sequence that it returns.
+func (v *visit) awaitHistory() (seq uint64, err error) {
 	q := barriers.get()
 	if err := v.ask(q); err != nil {
 		return 0, err
@@ -67,22 +67,22 @@ func (v *visit) written() (seq uint64, err error) {
 	return seq, nil
 }
 
-// A DepositQuery selects deposits of the asker's account, newest first. Zero fields do not filter.
+// A DepositQuery selects deposits of the client's account, newest first. Zero fields do not filter.
 type DepositQuery struct {
 	Currency uint16
 	Before   uint64 // only ids below
-	Offset   int    // matching rows to leave out first
+	Offset   int    // matching rows to skip
 	Limit    int
 }
 
-// Deposits lists deposits of the asker's account. The caller frees the list.
+// Deposits lists deposits of the client's account. The caller frees the list.
 func (d *Door) Deposits(by Client, q DepositQuery) (*List[Deposit], error) {
 	v, err := d.enter(by)
 	if err != nil {
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	list := newList(&depositLists)
@@ -101,7 +101,7 @@ func (d *Door) Actions(before uint64, limit int) (*List[Action], error) {
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	list := newList(&actionLists)
@@ -111,6 +111,5 @@ func (d *Door) Actions(before uint64, limit int) (*List[Action], error) {
 	}))
 }
 
-// Damaged reports whether an error says that stored data do not fit together. Trying again does not
-// help then.
+// Damaged reports whether an error means inconsistent stored data. A retry does not help then.
 func Damaged(err error) bool { return errors.Is(err, persistence.ErrCorrupt) }

@@ -12,7 +12,7 @@ import (
 	"exchange/persistence"
 )
 
-// An OrderQuery selects orders of the asker's account, newest first. Zero fields do not filter.
+// An OrderQuery selects orders of the client's account, newest first. Zero fields do not filter.
 type OrderQuery struct {
 	Pair     uint16
 	Side     trading.Side
@@ -20,11 +20,11 @@ type OrderQuery struct {
 	Before   uint64 // only ids below
 	Waiting  WaitFilter
 	ClientID event.ClientID
-	Offset   int // matching rows to leave out first
+	Offset   int // matching rows to skip
 	Limit    int
 }
 
-// A WaitFilter selects orders that wait for their triggers outside the book, or the others; 0: all.
+// A WaitFilter selects untriggered stops, which wait outside the book, or the other orders; 0: all.
 type WaitFilter uint8
 
 // The two kinds of orders.
@@ -33,7 +33,7 @@ const (
 	NotWaiting
 )
 
-// passes reports whether the filter lets an open order of a pair pass.
+// passes reports whether an open order of a pair matches the filter.
 func (f WaitFilter) passes(p *state.Pair, id uint64) bool {
 	return f == 0 || p.Waits(id) == (f == OnlyWaiting)
 }
@@ -41,11 +41,11 @@ func (f WaitFilter) passes(p *state.Pair, id uint64) bool {
 func (q *OrderQuery) passes(o *Order) bool {
 	return (q.Side == 0 || o.Side == q.Side) && (q.Pair == 0 || o.Pair == q.Pair) &&
 		(q.Status == 0 || o.Status == q.Status) && (q.Before == 0 || o.ID < q.Before) &&
-		(q.Waiting == 0 || waits(o) == (q.Waiting == OnlyWaiting))
+		(q.Waiting == 0 || isStop(o) == (q.Waiting == OnlyWaiting))
 }
 
-// waits reports whether an order waits for its trigger outside the book.
-func waits(o *Order) bool {
+// isStop reports whether an order waits outside the book for its trigger.
+func isStop(o *Order) bool {
 	if o.Status != trading.StatusActive || o.Instructed == "" {
 		return false
 	}
@@ -53,12 +53,12 @@ func waits(o *Order) bool {
 	return ok && x.Waits()
 }
 
-// open is the part of the query that the committed state answers.
+// open returns the part of the query for the committed state.
 func (q *OrderQuery) open() ledger.OpenFilter {
 	return ledger.OpenFilter{Before: q.Before, Pair: q.Pair, Side: q.Side}
 }
 
-// closed is the part of the query that the store answers: orders that closed up to a sequence.
+// closed returns the part of the query for the store: orders that closed up to a sequence.
 func (q *OrderQuery) closed(account uint32, seq uint64) persistence.OrderQuery {
 	return persistence.OrderQuery{Account: account, Pair: q.Pair, Side: q.Side, Status: q.Status,
 		ClientID: q.ClientID.String(), Before: q.Before, MaxSeq: seq}
@@ -66,7 +66,7 @@ func (q *OrderQuery) closed(account uint32, seq uint64) persistence.OrderQuery {
 
 var orderLists pool[List[Order]]
 
-// Orders lists orders of the asker's account, open and closed. The caller frees the list.
+// Orders lists orders of the client's account, open and closed. The caller frees the list.
 func (d *Door) Orders(by Client, q OrderQuery) (*List[Order], error) {
 	v, err := d.enter(by)
 	if err != nil {
@@ -91,25 +91,25 @@ func (d *Door) Orders(by Client, q OrderQuery) (*List[Order], error) {
 type orderPage struct {
 	visit
 	query OrderQuery
-	skip  int // matching rows that are still to be left out
+	skip  int // matching rows still to skip
 	list  *List[Order]
 }
 
-// question returns the first question of the page. It asks for no more than the page needs.
+// question returns the first question of the page, which asks for no more than the page needs.
 func (l *orderPage) question() Question {
 	q := &l.query
 	switch {
 	case !q.ClientID.IsZero():
 		return l.rest()
-	case q.Status == trading.StatusActive: // the store has none
+	case q.Status == trading.StatusActive: // none are in the store
 		open := openOrders.get()
 		open.OpenFilter, open.waiting = q.open(), q.Waiting
 		open.offset, open.Limit = l.skip, q.Limit
 		l.skip = 0
 		return open
-	case q.Status != 0: // the store has them all
+	case q.Status != 0: // all are in the store
 		return barriers.get()
-	case l.skip > 0: // only the store can tell which of the open orders are on the page
+	case l.skip > 0: // which open orders are on the page depends on the store's rows
 		ids := openIDLists.get()
 		ids.OpenFilter, ids.waiting, ids.limit = q.open(), q.Waiting, l.skip
 		return ids
@@ -117,7 +117,7 @@ func (l *orderPage) question() Question {
 	return l.rest()
 }
 
-// rest asks for as many open orders as the page has rows.
+// rest asks for up to a page of open orders.
 func (l *orderPage) rest() *OpenOrders {
 	open := openOrders.get()
 	open.OpenFilter, open.waiting, open.Limit = l.query.open(), l.query.Waiting, l.query.Limit
@@ -125,7 +125,7 @@ func (l *orderPage) rest() *OpenOrders {
 	return open
 }
 
-// fill asks, and merges the answer with the store's rows.
+// fill asks the fold, and merges the answer with the store's rows.
 func (l *orderPage) fill() error {
 	question := l.question()
 	if err := l.ask(question); err != nil {
@@ -136,7 +136,7 @@ func (l *orderPage) fill() error {
 		defer q.free()
 		return l.merge(nil, q.Seq)
 	case *openIDs:
-		if some, err := l.turn(q); err != nil || !some {
+		if some, err := l.seek(q); err != nil || !some {
 			return err
 		}
 		open := l.rest()
@@ -148,7 +148,7 @@ func (l *orderPage) fill() error {
 	return l.open(question.(*OpenOrders))
 }
 
-// open fills the page with open orders, and with closed ones if it may have any.
+// open fills the page with open orders, and with closed ones unless the query excludes them.
 func (l *orderPage) open(q *OpenOrders) error {
 	defer q.free()
 	if !l.query.ClientID.IsZero() { // the question had no other filters
@@ -160,9 +160,9 @@ func (l *orderPage) open(q *OpenOrders) error {
 	return l.merge(q.Orders, q.Seq)
 }
 
-// turn leafs through the orders before the page, by their ids alone. Then the query ends where the
-// page begins, and no row is left to skip. It returns false if the account has not so many orders.
-func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
+// seek skips the orders before the page, by their ids alone, and sets the query to begin at the
+// page. It returns false if the account has fewer orders.
+func (l *orderPage) seek(ids *openIDs) (some bool, err error) {
 	defer ids.free()
 	open, last := ids.ids, uint64(0)
 	leaf := func(id uint64) bool {
@@ -194,8 +194,8 @@ func (l *orderPage) turn(ids *openIDs) (some bool, err error) {
 	return true, nil
 }
 
-// merge fills the page with two lists that are both exact at one sequence, in the order of their
-// ids: orders of the committed state, and closed orders of the store up to that sequence.
+// merge fills the page by id from two lists as of one sequence: open orders of the committed state,
+// and closed orders of the store up to that sequence.
 func (l *orderPage) merge(open []Order, seq uint64) error {
 	if l.query.Status != trading.StatusActive {
 		err := l.visit.query(func(ctx context.Context, h persistence.History) error {
@@ -224,7 +224,7 @@ func (l *orderPage) all(list []Order) {
 	}
 }
 
-// add takes a row unless it is before the page. It returns false when the page is full.
+// add adds a row unless it is before the page. It returns false when the page is full.
 func (l *orderPage) add(o *Order) bool {
 	switch {
 	case len(l.list.Rows) >= l.query.Limit:
@@ -236,8 +236,8 @@ func (l *orderPage) add(o *Order) bool {
 	return l.list.add(o, l.query.Limit)
 }
 
-// Order returns an order of the asker's account; false if the account has none of that id, or the
-// history has forgotten it.
+// Order returns an order of the client's account; false if the account has none with that id, or
+// the history no longer has it.
 func (d *Door) Order(by Client, id uint64) (Order, bool, error) {
 	v, err := d.enter(by)
 	if err != nil {
@@ -247,7 +247,7 @@ func (d *Door) Order(by Client, id uint64) (Order, bool, error) {
 	return v.order(by.Key.Account.ID, id)
 }
 
-// OrderOf is Order of any account, to complete the answer to a command.
+// OrderOf is Order for any account, to complete the answer to a command.
 func (d *Door) OrderOf(account uint32, id uint64) (Order, bool, error) {
 	v, err := d.enterFollowUp()
 	if err != nil {
@@ -258,7 +258,7 @@ func (d *Door) OrderOf(account uint32, id uint64) (Order, bool, error) {
 }
 
 // OrderNamed returns the newest order of an account with a client order id, to complete the answer
-// to a command; false if there is none, or the history has forgotten it.
+// to a command; false if there is none, or the history no longer has it.
 func (d *Door) OrderNamed(account uint32, id event.ClientID) (o Order, found bool, err error) {
 	v, err := d.enterFollowUp()
 	if err != nil {
@@ -291,7 +291,7 @@ func (v *visit) order(account uint32, id uint64) (o Order, found bool, err error
 	return v.one(q)
 }
 
-// one asks for one order, and looks it up in the store if it is only there.
+// one asks for one order, and falls back to the store.
 func (v *visit) one(q *OneOrder) (o Order, found bool, err error) {
 	if err := v.ask(q); err != nil {
 		return o, false, err
@@ -306,7 +306,7 @@ func (v *visit) one(q *OneOrder) (o Order, found bool, err error) {
 	return v.closedOrder(account, id)
 }
 
-// closedOrder looks an order up in the store.
+// closedOrder looks up an order in the store.
 func (v *visit) closedOrder(account uint32, id uint64) (o Order, found bool, err error) {
 	err = v.query(func(ctx context.Context, h persistence.History) (err error) {
 		o, err = h.Order(ctx, account, id)
@@ -315,7 +315,7 @@ func (v *visit) closedOrder(account uint32, id uint64) (o Order, found bool, err
 	return storedOrder(o, err)
 }
 
-// storedOrder returns the store's answer for one order.
+// storedOrder converts the store's answer for one order.
 func storedOrder(o Order, err error) (Order, bool, error) {
 	switch {
 	case errors.Is(err, persistence.ErrNotFound):
@@ -327,14 +327,14 @@ func storedOrder(o Order, err error) (Order, bool, error) {
 }
 
 // OpenOrders asks for an account's open orders, newest first. The store has the closed ones, up to
-// Seq. If it asks for the order with a client order id, its wallet answers it behind all that the
-// wallet has in flight.
+// Seq. If it asks for the order with a client order id, the wallet answers it after all its
+// commands in flight.
 type OpenOrders struct {
 	Account uint32
 	ledger.OpenFilter
-	ClientID event.ClientID // of the only order; zero: it does not filter
+	ClientID event.ClientID // of a single order; zero: no filter
 	waiting  WaitFilter
-	offset   int // matching rows to leave out first
+	offset   int // matching rows to skip
 	Limit    int
 
 	Seq    uint64
@@ -350,8 +350,7 @@ func (q *OpenOrders) free() {
 
 func (q *OpenOrders) of(account uint32) { q.Account = account }
 
-// from looks up only the orders that it answers with: one that is skipped or does not pass costs a
-// few nanoseconds.
+// from looks up only the orders that it returns: skipping one costs a few nanoseconds.
 func (q *OpenOrders) from(c *Side) (needs uint64) {
 	s, skip := c.state, q.offset
 	q.Seq = s.Seq()
@@ -378,7 +377,8 @@ func (q *OpenOrders) from(c *Side) (needs uint64) {
 	return q.Seq
 }
 
-// openIDs asks for the ids of an account's open orders, newest first. It looks no order up.
+// openIDs asks for the ids of an account's open orders, newest first, without looking up the
+// orders.
 type openIDs struct {
 	account uint32
 	ledger.OpenFilter
@@ -411,13 +411,13 @@ func (q *openIDs) from(c *Side) (needs uint64) {
 	return q.seq
 }
 
-// OneOrder asks for an order of an account that is open or closed of late. If it is not found, the
-// store has it, or it does not exist.
+// OneOrder asks for an order of an account that is open or closed recently. If it is not found, it
+// is in the store or does not exist.
 type OneOrder struct {
 	Account uint32
 	ID      uint64
-	// clientID, not zero, has ID filled in: that of the order that has it, or may have it. 0: only
-	// the store can know.
+	// clientID, if not zero, makes from fill in ID: that of the order that has or may have it; 0:
+	// only the store may have it.
 	clientID event.ClientID
 
 	Order Order

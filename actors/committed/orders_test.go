@@ -7,7 +7,7 @@ import (
 	"exchange/core/trading"
 )
 
-func TestAListOfOrdersAsksTheStateForNoMoreThanItShows(t *testing.T) {
+func TestOrderPageAsksOnlyForItsRows(t *testing.T) {
 	id, err := event.NewClientID([]byte("mine"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,52 +10,52 @@ import (
 	"exchange/core/trading"
 )
 
-// An OwnEvent is all that one record has changed of an account, as it is behind the record. The
-// state says which records are events of an account, and counts them: see state.Account.LastEvent.
+// An OwnEvent contains all changes of one record to an account, as of after the record. The state
+// defines which records are events of an account: see state.Account.LastEvent.
 type OwnEvent struct {
 	Account  uint32
 	Seq      uint64 // of the record
-	Prev     uint64 // of the account's event before; 0: none was counted
+	Prev     uint64 // of the account's previous event; 0: none
 	TimeUs   int64
 	Cause    Cause
-	Reason   trading.Reason // CauseCancelled: why; otherwise 0
-	Order    uint64         // of the account, with which the event began; 0: none
-	Orders   []Order        // that have changed, open or closed, each once
-	Trades   []OwnTrade     // one of the account with itself is there once, as the taker's
+	Reason   trading.Reason // for CauseCancelled; otherwise 0
+	Order    uint64         // the account's order that caused the event; 0: none
+	Orders   []Order        // changed orders, open or closed, each once
+	Trades   []OwnTrade     // a self-trade occurs once, as the taker's
 	Balances []ledger.Holding
-	// The deposit that was made, and the withdrawal that has changed: one at most.
+	// A new deposit, and a changed withdrawal: at most one each.
 	Deposits    []Deposit
 	Withdrawals []Withdrawal
 	Frozen      bool // CauseFreeze: whether the account is frozen now
-	// Encoded belongs to the channel of the account, which keeps here what it has made of the
-	// event. All else is read only.
+	// Encoded belongs to the account's channel, which caches the encoded event here. All else is
+	// read only.
 	Encoded any
 }
 
-// A Cause says what an event of an account began with.
+// A Cause is the cause of an account's event.
 type Cause uint8
 
 // The causes.
 const (
 	CausePlaced    Cause = iota
-	CauseTrade           // as a maker, or by fees that it gets
+	CauseTrade           // as a maker, or by received fees
 	CauseCancelled       // by the account, an operator, or a switch
 	CauseTriggered
 	CauseAmended
 	CauseExpired
-	CauseSelfTrade // the account's order met another one of its own, and did not trade with it
+	CauseSelfTrade // self-trade prevention: two orders of the account met and did not trade
 	CauseDeposit
 	CauseWithdraw // or an operator's correction
-	CauseFreeze   // the beginning of one, or its end
+	CauseFreeze   // begin or end of a freeze
 )
 
-// An OwnSnapshot is what an account has, as of its newest event.
+// An OwnSnapshot is the state of an account, as of its newest event.
 type OwnSnapshot struct {
-	Seq      uint64 // of that event; 0: none was counted
+	Seq      uint64 // of that event; 0: none
 	Holdings []ledger.Holding
 	Orders   []Order // newest open ones
-	Complete bool    // these are all
-	// the newest pending withdrawals, and whether these are all
+	Complete bool    // Orders is complete
+	// the newest pending withdrawals, and whether the list is complete
 	Withdrawals         []Withdrawal
 	WithdrawalsComplete bool
 	Frozen              bool
@@ -69,8 +69,8 @@ type LastTrade struct {
 	ID   uint64
 }
 
-// ownOrders is the most open orders in a snapshot of an account, ownWithdrawals the most pending
-// withdrawals.
+// ownOrders and ownWithdrawals are the maximum open orders and pending withdrawals in a snapshot of
+// an account.
 const (
 	ownOrders      = 2000
 	ownWithdrawals = 1000
@@ -78,11 +78,11 @@ const (
 
 // Messages to the channel of an account.
 type (
-	// OwnEvents are the events of one batch, of all accounts that the channel watches, in the
-	// order of their records.
+	// OwnEvents are the events of one batch, of all accounts that the channel watches, in record
+	// order.
 	OwnEvents struct{ List []*OwnEvent }
-	// OwnWatched answers an OwnWatch: with the events behind the one that was named, or with a
-	// snapshot. All later ones follow as OwnEvents. One is made for each OwnWatch.
+	// OwnWatched answers one OwnWatch, with the events after OwnWatch.After or with a snapshot. All
+	// later events follow as OwnEvents.
 	OwnWatched struct {
 		Account  uint32
 		Token    uint64       // the OwnWatch's
@@ -91,12 +91,12 @@ type (
 	}
 )
 
-// An OwnWatch asks for all events of an account, from the turn of its answer on. The channel gets
-// the answer. One channel watches an account.
+// An OwnWatch subscribes a channel to all events of an account, from the turn of its answer on. The
+// channel receives the answer. An account has one channel.
 type OwnWatch struct {
 	Channel *actor.PID
 	Token   uint64
-	After   uint64 // sequence of the newest event that the client knows; 0: none
+	After   uint64 // sequence of the newest event that the client has; 0: none
 
 	account uint32
 }
@@ -114,8 +114,9 @@ func (q *OwnWatch) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// WatchOwn begins to watch the account of a key, and returns behind the turn in which it has begun.
-// It takes slots of private reads until then. After an error the channel may get the answer, too.
+// WatchOwn starts to watch the account of a key, and returns after the turn in which the watch
+// started. It holds slots of private reads until then. The channel may get the answer even after an
+// error.
 func (d *Door) WatchOwn(by Client, q *OwnWatch) error {
 	if err := d.host.Confirmed(); err != nil {
 		return err
@@ -125,7 +126,7 @@ func (d *Door) WatchOwn(by Client, q *OwnWatch) error {
 		return err
 	}
 	defer v.end()
-	v.signed = true // the login stands for it
+	v.signed = true // the login authenticates it
 	account := by.Key.Account.ID
 	if most := d.limits.PerAccount; most > 0 {
 		if v.slot = d.private.begin(account, most); !v.slot {
@@ -135,13 +136,13 @@ func (d *Door) WatchOwn(by Client, q *OwnWatch) error {
 	return v.ask(q)
 }
 
-// An OwnUnwatch says that the account has no subscriber any more. It changes nothing while a newer
-// answer than that with its token is on its way: the channel says so again behind that answer, if
-// it is still so.
+// An OwnUnwatch ends the watch of an account without subscribers. It has no effect while a newer
+// answer than that of its token is in flight: the channel then repeats it after that answer, if
+// still needed.
 type OwnUnwatch struct {
 	Account uint32
 	Channel *actor.PID
-	Token   uint64 // of the newest OwnWatched of the account that the channel got; 0: it got none
+	Token   uint64 // of the newest OwnWatched of the account that the channel received; 0: none
 }
 
 func (c *Side) ownSnapshot(a *state.Account) *OwnSnapshot {
@@ -165,8 +166,7 @@ func (c *Side) ownSnapshot(a *state.Account) *OwnSnapshot {
 	return s
 }
 
-// noteOwn makes the events of a record, for the accounts that are watched. With none it costs one
-// comparison.
+// noteOwn makes the events of a record, for watched accounts. Without any it costs one comparison.
 func (c *Side) noteOwn(r *event.Record, e *state.Effects) {
 	if len(c.own.feeds) == 0 || !c.beginOwn(r, e) {
 		return
@@ -204,7 +204,7 @@ func (c *Side) ownFunds(r *event.Record, e *state.Effects) {
 		case event.KindWithdrawal:
 			w = c.state.Withdrawal(r.Withdrawal.ID)
 		case event.KindWithdrawalMoved:
-			if w == nil { // it is pending still
+			if w == nil { // still pending
 				w = c.state.Withdrawal(r.WithdrawalMoved.ID)
 			}
 		}
@@ -212,7 +212,7 @@ func (c *Side) ownFunds(r *event.Record, e *state.Effects) {
 	}
 }
 
-// beginOwn begins an event for each watched account that a record has settled. It returns false if
+// beginOwn starts an event for each watched account that a record has settled. It returns false if
 // there is none.
 func (c *Side) beginOwn(r *event.Record, e *state.Effects) (any bool) {
 	seq := c.state.Seq()
@@ -237,7 +237,7 @@ func (c *Side) beginOwn(r *event.Record, e *state.Effects) (any bool) {
 	return any
 }
 
-// begin fills in what a record is to the account that acts in it.
+// begin fills in the cause of a record's event for the acting account.
 func (x *OwnEvent) begin(r *event.Record) {
 	switch r.Kind {
 	case event.KindOrder, event.KindInstructed, event.KindStop:
@@ -247,7 +247,7 @@ func (x *OwnEvent) begin(r *event.Record) {
 	case event.KindAmended:
 		x.Cause, x.Order = CauseAmended, r.Order.ID
 	case event.KindExpired:
-		x.Cause = CauseExpired // its first order follows
+		x.Cause = CauseExpired // ownFeeds.put sets the first order
 	case event.KindCancel, event.KindSwept:
 		x.Cause, x.Order, x.Reason = CauseCancelled, r.Cancel.Order, r.Cancel.Reason
 		switch {
@@ -272,14 +272,14 @@ func (x *OwnEvent) begin(r *event.Record) {
 	}
 }
 
-// ownOrder adds an order to the event of its account, if that is watched. An order that has closed
-// is there already.
+// ownOrder adds an order to the event of its account, if that is watched. A closed order is there
+// already.
 func (c *Side) ownOrder(account uint32, id uint64) {
 	f := c.own.forming(account)
 	if f == nil {
 		return
 	}
-	if _, known := c.own.place[id]; known {
+	if _, known := c.own.orderIndex[id]; known {
 		return
 	}
 	if o, p, open := c.state.OpenOrder(f.account, id); open {
@@ -297,24 +297,24 @@ func (c *Side) ownTrade(r *event.Record, o *event.Order, t *event.Trade) {
 	c.ownOrder(t.MakerAccount, t.Maker)
 	if f := c.own.forming(t.MakerAccount); f != nil && t.MakerAccount != o.Account {
 		f.event.Trades = append(f.event.Trades, OwnTrade{Trade: row, Order: t.Maker, Maker: true,
-			ClientID: f.event.Orders[c.own.place[t.Maker]].ClientID})
+			ClientID: f.event.Orders[c.own.orderIndex[t.Maker]].ClientID})
 		if f.event.Order == 0 {
 			f.event.Order = t.Maker
 		}
 	}
 }
 
-// Memory of the parts of an event, in bytes, with what the channel makes of them: a row as text has
-// about twice its size.
+// Memory of the parts of an event, in bytes, with their encoded form: a row as text has about twice
+// its size.
 const (
 	ownEventBytes   = 500
 	ownOrderBytes   = 500
 	ownTradeBytes   = 500
 	ownBalanceBytes = 150
-	ownDepositBytes = 250 // the reference is the operator's, and is not told
+	ownDepositBytes = 250 // without the reference, which is the operator's
 )
 
-// size returns the memory of an event, roughly.
+// size returns the approximate memory of an event, in bytes.
 func (x *OwnEvent) size() int {
 	n := ownEventBytes + len(x.Orders)*ownOrderBytes + len(x.Trades)*ownTradeBytes +
 		len(x.Balances)*ownBalanceBytes + len(x.Deposits)*ownDepositBytes

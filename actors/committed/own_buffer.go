@@ -11,52 +11,51 @@ import (
 	"exchange/core/state"
 )
 
-// Bounds of the events of one account that are kept for clients that come back.
+// Bounds of the events of one account that are kept for clients that reconnect.
 const (
 	ownKept      = 4096
 	ownKeptBytes = 1 << 20
-	ownLife      = 5 * time.Minute // behind the last subscriber
+	ownLife      = 5 * time.Minute // after the last subscriber left
 )
 
-// ownFeeds are the accounts that are watched, and those that were until a while ago. The committed
-// actor owns them.
+// ownFeeds are the accounts that are or recently were watched. The committed actor owns them.
 type ownFeeds struct {
 	feeds map[uint32]*ownFeed // by account
-	idle  list.List           // those without a subscriber, the longest unused first
-	used  list.List           // those with one, the first that was watched first
-	bytes int                 // of all events that are kept
+	idle  list.List           // feeds without a subscriber, least recently used first
+	used  list.List           // feeds with a subscriber, the oldest watch first
+	bytes int                 // of all kept events
 	most  int                 // bound of bytes
 
-	// of the record that is being folded:
-	touched []*ownFeed
-	place   map[uint64]int // by order, its place in the event of its account
+	// of the record being folded:
+	touched    []*ownFeed
+	orderIndex map[uint64]int // by order, its index in the event of its account
 	// of the batch:
-	told []ownTold
+	outgoing []ownDelivery
 }
 
-// ownTold are events for one channel.
-type ownTold struct {
+// An ownDelivery contains events for one channel.
+type ownDelivery struct {
 	channel *actor.PID
 	events  *OwnEvents
 }
 
-// An ownFeed has the newest events of one account, without a gap.
+// An ownFeed holds the newest events of one account, without a gap.
 type ownFeed struct {
 	account *state.Account
-	channel *actor.PID    // nil: the account has no subscriber
+	channel *actor.PID    // nil: no subscriber
 	token   uint64        // of the newest answer to the channel
 	at      *list.Element // in idle or used; nil: the feed has ended
 	left    time.Time     // time at which the last subscriber left
 
 	last  uint64 // sequence of the account's newest event
-	base  uint64 // sequence of the event before the first that is kept
+	base  uint64 // sequence of the event before the first kept one
 	kept  []*OwnEvent
 	bytes int
-	event *OwnEvent // of the record that is being folded; nil: none
+	event *OwnEvent // of the record being folded; nil: none
 }
 
-// watch lets a channel watch an account. It returns the events behind the one that is named; false:
-// not all of them are kept.
+// watch starts a channel's watch of an account. It returns the events after q.After; false: not all
+// of them are kept.
 func (s *ownFeeds) watch(a *state.Account, q *OwnWatch) (events []*OwnEvent, resumed bool) {
 	f, after := s.feeds[a.ID], q.After
 	if f == nil {
@@ -66,7 +65,7 @@ func (s *ownFeeds) watch(a *state.Account, q *OwnWatch) (events []*OwnEvent, res
 		f = &ownFeed{account: a, last: a.LastEvent(), base: a.LastEvent()}
 		s.feeds[a.ID] = f
 		f.at = s.used.PushBack(f)
-		after = 0 // the buffer begins now
+		after = 0 // the buffer starts now
 	} else if f.channel == nil {
 		s.idle.Remove(f.at)
 		f.at = s.used.PushBack(f)
@@ -77,8 +76,8 @@ func (s *ownFeeds) watch(a *state.Account, q *OwnWatch) (events []*OwnEvent, res
 	return f.since(after)
 }
 
-// since returns the events behind the one with a sequence, if that is kept, or was the last one
-// before those that are.
+// since returns the events after the one with a sequence, if that is kept, or directly precedes the
+// kept ones.
 func (f *ownFeed) since(after uint64) (events []*OwnEvent, ok bool) {
 	at := sort.Search(len(f.kept), func(i int) bool { return f.kept[i].Seq > after })
 	if at == 0 && after != f.base || at > 0 && f.kept[at-1].Seq != after {
@@ -87,8 +86,7 @@ func (f *ownFeed) since(after uint64) (events []*OwnEvent, ok bool) {
 	return slices.Clone(f.kept[at:]), true
 }
 
-// unwatch notes that an account has no subscriber any more, unless a newer watch than the one that
-// ends has begun.
+// unwatch marks an account as without subscriber, unless a newer watch has started.
 func (s *ownFeeds) unwatch(m *OwnUnwatch, now time.Time) {
 	f := s.feeds[m.Account]
 	if f != nil && f.channel != nil && f.channel == m.Channel && f.token == m.Token {
@@ -98,7 +96,7 @@ func (s *ownFeeds) unwatch(m *OwnUnwatch, now time.Time) {
 	}
 }
 
-// forget ends the feeds whose last subscriber left long ago.
+// forget drops the feeds whose last subscriber left ownLife ago.
 func (s *ownFeeds) forget(now time.Time) {
 	for s.idle.Len() > 0 {
 		f := s.idle.Front().Value.(*ownFeed)
@@ -109,7 +107,7 @@ func (s *ownFeeds) forget(now time.Time) {
 	}
 }
 
-// end ends a feed that has no subscriber.
+// end drops a feed without subscriber.
 func (s *ownFeeds) end(f *ownFeed) {
 	s.bytes -= f.bytes
 	s.idle.Remove(f.at)
@@ -117,7 +115,7 @@ func (s *ownFeeds) end(f *ownFeed) {
 	delete(s.feeds, f.account.ID)
 }
 
-// begin begins an event of an account.
+// begin starts an event of an account.
 func (s *ownFeeds) begin(f *ownFeed, x *OwnEvent) {
 	f.event, f.last = x, x.Seq
 	s.touched = append(s.touched, f)
@@ -133,17 +131,18 @@ func (s *ownFeeds) forming(account uint32) *ownFeed {
 
 // put adds an order to the event of its account.
 func (s *ownFeeds) put(f *ownFeed, o Order) {
-	if s.place == nil {
-		s.place = map[uint64]int{}
+	if s.orderIndex == nil {
+		s.orderIndex = map[uint64]int{}
 	}
-	s.place[o.ID] = len(f.event.Orders)
+	s.orderIndex[o.ID] = len(f.event.Orders)
 	f.event.Orders = append(f.event.Orders, o)
 	if f.event.Cause == CauseExpired && f.event.Order == 0 {
 		f.event.Order = o.ID
 	}
 }
 
-// endRecord keeps the events of a record, and those for a channel until the end of the batch.
+// endRecord buffers the events of a record, and queues them for channels until the end of the
+// batch.
 func (s *ownFeeds) endRecord() {
 	for i, f := range s.touched {
 		x := f.event
@@ -152,26 +151,27 @@ func (s *ownFeeds) endRecord() {
 		if f.channel == nil {
 			continue
 		}
-		at := slices.IndexFunc(s.told, func(t ownTold) bool { return t.channel == f.channel })
+		at := slices.IndexFunc(s.outgoing,
+			func(d ownDelivery) bool { return d.channel == f.channel })
 		if at < 0 {
-			at = len(s.told)
-			s.told = append(s.told, ownTold{f.channel, new(OwnEvents)})
+			at = len(s.outgoing)
+			s.outgoing = append(s.outgoing, ownDelivery{f.channel, new(OwnEvents)})
 		}
-		s.told[at].events.List = append(s.told[at].events.List, x)
+		s.outgoing[at].events.List = append(s.outgoing[at].events.List, x)
 	}
 	s.touched = s.touched[:0]
-	if len(s.place) > ownPlaces {
-		s.place = nil
+	if len(s.orderIndex) > ownPlaces {
+		s.orderIndex = nil
 	}
-	clear(s.place)
+	clear(s.orderIndex)
 }
 
-// ownPlaces bounds the memory that is kept from one record to the next.
+// ownPlaces bounds the entries of orderIndex kept from one record to the next.
 const ownPlaces = 64
 
-// keep keeps an event for clients that come back, and forgets what is too much.
+// keep buffers an event for clients that reconnect, and drops old ones over the bounds.
 func (s *ownFeeds) keep(f *ownFeed, x *OwnEvent) {
-	if f.at == nil { // an event of the same record took its room
+	if f.at == nil { // dropped for an event of the same record
 		return
 	}
 	size := x.size()
@@ -190,7 +190,7 @@ func (s *ownFeeds) keep(f *ownFeed, x *OwnEvent) {
 	}
 }
 
-// drop forgets the oldest event of a feed.
+// drop drops the oldest event of a feed.
 func (s *ownFeeds) drop(f *ownFeed) {
 	size := f.kept[0].size()
 	f.bytes, s.bytes = f.bytes-size, s.bytes-size
@@ -198,19 +198,18 @@ func (s *ownFeeds) drop(f *ownFeed) {
 	f.kept = f.kept[1:]
 }
 
-// empty forgets the events of a feed that has a subscriber, which becomes the last one to be
-// emptied.
+// empty drops the events of a feed with a subscriber, and moves the feed to the end of used.
 func (s *ownFeeds) empty(f *ownFeed) {
 	s.bytes -= f.bytes
 	f.bytes, f.kept, f.base = 0, nil, f.last
 	s.used.MoveToBack(f.at)
 }
 
-// tellOwn ends a batch: it tells the channels of the batch's events.
-func (c *Side) tellOwn() {
-	for i, t := range c.own.told {
+// notifyOwn sends the channels the events of the batch that ends.
+func (c *Side) notifyOwn() {
+	for i, t := range c.own.outgoing {
 		c.out.Notify(t.channel, t.events)
-		c.own.told[i] = ownTold{}
+		c.own.outgoing[i] = ownDelivery{}
 	}
-	c.own.told = c.own.told[:0]
+	c.own.outgoing = c.own.outgoing[:0]
 }

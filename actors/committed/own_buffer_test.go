@@ -9,7 +9,7 @@ import (
 	"exchange/core/state"
 )
 
-// A buffers has accounts, and gives them events of a size.
+// buffers are ownFeeds with checks.
 type buffers struct {
 	*ownFeeds
 	t     *testing.T
@@ -34,7 +34,7 @@ func (b *buffers) unwatch(account uint32, now time.Time) {
 	b.ownFeeds.unwatch(&OwnUnwatch{account, aChannel, b.feeds[account].token}, now)
 }
 
-// record makes an event of each account, of so many orders.
+// record makes an event of each account, with that number of orders.
 func (b *buffers) record(orders int, accounts ...uint32) uint64 {
 	b.t.Helper()
 	b.seq++
@@ -49,7 +49,7 @@ func (b *buffers) record(orders int, accounts ...uint32) uint64 {
 	return b.seq
 }
 
-// check wants the bytes of all feeds to be counted, and within the bounds.
+// check checks the byte counts and bounds of all feeds.
 func (b *buffers) check() {
 	b.t.Helper()
 	all := 0
@@ -73,7 +73,7 @@ func (b *buffers) check() {
 	}
 }
 
-func TestABufferHasTheNewestEventsOfAnAccount(t *testing.T) {
+func TestOwnBufferKeepsNewestEvents(t *testing.T) {
 	b := newBuffers(t, 1<<30)
 	b.watch(1, 0)
 	var seqs []uint64
@@ -90,24 +90,24 @@ func TestABufferHasTheNewestEventsOfAnAccount(t *testing.T) {
 		events, resumed := b.watch(1, seq)
 		// the event before the first that is kept will do
 		if resumed != (i >= first-1) || resumed && len(events) != len(seqs)-1-i {
-			t.Fatalf("place %d of %d, %d kept: %d events, %v", i, len(seqs), kept, len(events),
+			t.Fatalf("index %d of %d, %d kept: %d events, %v", i, len(seqs), kept, len(events),
 				resumed)
 		}
 		if _, resumed := b.watch(1, seq-1); resumed {
-			t.Fatalf("it is resumed at %d, which is no event of the account", seq-1)
+			t.Fatalf("resumed at %d, which is no event of the account", seq-1)
 		}
 	}
-	// an event that is too long for the buffer leaves it empty, and the client its place
+	// an event that is too long for the buffer empties it, but can be resumed after
 	last := b.record(ownKeptBytes/ownOrderBytes, 1)
 	if events, resumed := b.watch(1, last); !resumed || len(events) > 0 {
 		t.Errorf("%d events, %v", len(events), resumed)
 	}
 	if _, resumed := b.watch(1, seqs[len(seqs)-1]); resumed {
-		t.Error("it is resumed behind an event that is not kept")
+		t.Error("resumed after an event that is not kept")
 	}
 }
 
-func TestTheBuffersThatWereUnusedForLongestGoFirst(t *testing.T) {
+func TestLeastRecentlyUsedBuffersAreDroppedFirst(t *testing.T) {
 	const events, each = 10, 10 * ownEventBytes
 	b := newBuffers(t, 4*each)
 	now := time.Now()
@@ -121,24 +121,24 @@ func TestTheBuffersThatWereUnusedForLongestGoFirst(t *testing.T) {
 	b.unwatch(2, now.Add(time.Second))
 	b.record(0, 1)
 	if b.feeds[3] != nil || b.feeds[2] == nil {
-		t.Error("another one than account 3 was forgotten")
+		t.Error("another account than 3 was dropped")
 	}
 	for range events {
 		b.record(0, 4)
 	}
 	if b.feeds[2] != nil {
-		t.Error("account 2 is kept before those with subscribers")
+		t.Error("account 2 is kept although those with subscribers are not")
 	}
 	for range 3 * events {
 		b.record(0, 1, 4)
 	}
 	if len(b.feeds) != 2 || b.feeds[1].last != b.seq || b.feeds[4].last != b.seq {
-		t.Error("an account with a subscriber was forgotten")
+		t.Error("an account with a subscriber was dropped")
 	}
 }
 
-// Events of one record for accounts without a subscriber may push each other out.
-func TestOneRecordPushesOutTheBuffersOfItsOwnAccounts(t *testing.T) {
+// Events of one record for accounts without a subscriber may evict each other.
+func TestOneRecordMayEvictBuffersOfItsAccounts(t *testing.T) {
 	for _, most := range []int{0, 1, ownEventBytes, 2 * ownEventBytes, 3 * ownEventBytes} {
 		b := newBuffers(t, most)
 		for id := range uint32(3) {
@@ -154,7 +154,7 @@ func TestOneRecordPushesOutTheBuffersOfItsOwnAccounts(t *testing.T) {
 	}
 }
 
-func TestABufferIsForgottenAWhileBehindItsLastSubscriber(t *testing.T) {
+func TestOwnBufferExpiresAfterLastSubscriber(t *testing.T) {
 	b := newBuffers(t, 1<<20)
 	b.watch(1, 0)
 	first := b.record(0, 1)
@@ -173,8 +173,8 @@ func TestABufferIsForgottenAWhileBehindItsLastSubscriber(t *testing.T) {
 	}
 }
 
-// A channel that watched again before it had said that the watch before is over keeps the new one.
-func TestTheEndOfAWatchLeavesANewerOneAlone(t *testing.T) {
+// A channel that watches again before it ends the previous watch keeps the new one.
+func TestUnwatchKeepsNewerWatch(t *testing.T) {
 	b := newBuffers(t, 1<<20)
 	b.watch(1, 0)
 	first := b.token
@@ -190,6 +190,6 @@ func TestTheEndOfAWatchLeavesANewerOneAlone(t *testing.T) {
 	b.unwatch(1, time.Now())
 	b.unwatch(1, time.Now()) // it has ended
 	if b.check(); b.feeds[1].channel != nil || b.idle.Len() != 1 {
-		t.Error("the newest watch goes on behind its end")
+		t.Error("the newest watch continues after its end")
 	}
 }

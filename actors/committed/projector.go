@@ -20,15 +20,15 @@ type SnapshotPolicy struct {
 	MinInterval time.Duration
 }
 
-// Due reports whether a snapshot is due. It waits a tenth of the interval in any case, so that a
-// failing store is not tried again at once.
+// Due reports whether a snapshot is due: at the earliest after a tenth of the interval, so that a
+// failing store is not retried at once.
 func (p SnapshotPolicy) Due(records uint64, age time.Duration) bool {
 	return records >= p.MaxRecords && age >= p.MinInterval/10 ||
 		records >= p.MinRecords && age >= p.MinInterval
 }
 
 // A projection is one step of the store's projections, from one sequence to another, with an image
-// of the whole state at its end where one is due.
+// of the whole state at its end if one is due.
 type projection struct {
 	from, to uint64
 	writes   *persistence.Writes
@@ -37,7 +37,7 @@ type projection struct {
 	last     bool          // the projector ends after it
 }
 
-// ProjectorOptions are what a projector is made with.
+// ProjectorOptions configure a projector.
 type ProjectorOptions struct {
 	Store persistence.Store
 	Token persistence.Token
@@ -45,30 +45,29 @@ type ProjectorOptions struct {
 	Meter *metrics.Engine
 	Fail  func(error)     // ends the engine
 	Stop  <-chan struct{} // ends the projector
-	// Archive is called before a trim, and returns up to which sequence the store is to trim; 0
-	// with an error: not at all. nil: nothing is archived.
+	// Archive is called before a trim, and returns the sequence to trim up to; 0 with an error: no
+	// trim. nil: nothing is archived.
 	Archive func(ctx context.Context, upTo uint64) (trim uint64, err error)
-	// Remember is called before a snapshot is published, with the id of its history; nil: no caller
-	// wants to know.
+	// Remember is called before a snapshot is published, with the id of its history; optional.
 	Remember func(persistence.HistoryID) error
 }
 
-// newProjector makes the projector of a committed side, which Connect connects it with.
+// newProjector makes the projector of a committed side, for Connect.
 func newProjector(c *Side, o ProjectorOptions) *Projector {
 	return &Projector{o: o, in: make(chan projection, 1), newest: c.began,
 		hurry: make(chan struct{}), finished: make(chan struct{})}
 }
 
-// A Projector is the goroutine that writes projections, behind the journal and never in its way. It
-// gets one projection at a time and tries until the store has taken it. Another goroutine uploads
-// snapshots, one at a time, so that no projection waits for them.
+// A Projector is the goroutine that writes projections, after the journal and without delaying it.
+// It gets one projection at a time and retries until the store has taken it. Another goroutine
+// uploads snapshots, one at a time, so that no projection waits for them.
 type Projector struct {
 	o        ProjectorOptions
 	in       chan projection
 	report   func(any) // to the committed actor; set by its Connect
-	newest   uint64    // sequence of the newest snapshot; the uploader's while one is under way
+	newest   uint64    // sequence of the newest snapshot; owned by an upload while one runs
 	upload   sync.WaitGroup
-	hurry    chan struct{} // closed before the last snapshot: uploads rest no more
+	hurry    chan struct{} // closed before the last snapshot: uploads pause no more
 	last     uint64        // sequence of the last snapshot; set before hurry is closed
 	finished chan struct{} // closed when the last projection is done, or the store is lost
 	err      error         // of the last snapshot; set before finished is closed
@@ -93,13 +92,13 @@ func (p *Projector) Run() {
 // Finished is closed when the last projection is done, or the store is lost.
 func (p *Projector) Finished() <-chan struct{} { return p.finished }
 
-// write writes one projection, and sends its image on its way. false: it was the last.
+// write writes one projection, and starts the upload of its image. false: it was the last.
 func (p *Projector) write(w *projection) bool {
 	if !p.apply(w) {
 		return false
 	}
 	to, image := w.to, w.image
-	p.report(&flushed{to: to, rows: w.rows, writes: w.writes})
+	p.report(&projectionDone{to: to, rows: w.rows, writes: w.writes})
 	if w.last {
 		p.last = to
 		close(p.hurry)
@@ -108,7 +107,7 @@ func (p *Projector) write(w *projection) bool {
 		return false
 	}
 	if image != nil {
-		p.upload.Go(func() { p.report(&imaged{to, p.save(to, image)}) })
+		p.upload.Go(func() { p.report(&uploadDone{to, p.save(to, image)}) })
 	}
 	return true
 }
@@ -116,15 +115,14 @@ func (p *Projector) write(w *projection) bool {
 var (
 	// errNoImage: the engine ended before the imager had made an image.
 	errNoImage = errors.New("no image was made before the end")
-	// errNoImages: an observer makes no images.
+	// errNoImages: an observer has no imager.
 	errNoImages = errors.New("no images are made here")
-	// errOutdated: the last snapshot follows an upload at once, of a later state. An end has little
-	// time, so it uploads one image and no more.
+	// errOutdated: an upload is superseded by the last snapshot. A stop has little time, so it
+	// uploads one image only.
 	errOutdated = errors.New("the last snapshot follows at once")
 )
 
-// outdated returns errOutdated for the upload of an image of a sequence that is not the last one,
-// once there is a last one.
+// outdated returns errOutdated once a last snapshot is due, for an image of another sequence.
 func (p *Projector) outdated(to uint64) error {
 	select {
 	case <-p.hurry:
@@ -163,7 +161,7 @@ func (p *Projector) apply(w *projection) bool {
 	}
 }
 
-// Bounds of one try, and of the wait for the next.
+// Bounds of an attempt, and of the wait for the next.
 const (
 	projectLeast, projectMost = 5 * time.Millisecond, 200 * time.Millisecond
 
@@ -171,11 +169,11 @@ const (
 	snapshotTimeout   = 5 * time.Minute
 )
 
-// save publishes an image as soon as it is made, and trims the journal below the one before.
+// save publishes an image as soon as it is made, and trims the journal below the previous one.
 func (p *Projector) save(to uint64, made <-chan *Image) error {
 	defer p.o.Meter.Snapshotting.End()
 	if to == p.newest || made == nil {
-		return nil // nothing has happened since, or no images are made
+		return nil // no record since, or no imager
 	}
 	var image *Image
 	select {
@@ -187,7 +185,7 @@ func (p *Projector) save(to uint64, made <-chan *Image) error {
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTimeout)
 	defer cancel()
 	start := time.Now()
-	pace := &pace{hurry: p.hurry, stop: p.o.Stop, worked: start,
+	pace := &pace{hurry: p.hurry, stop: p.o.Stop, pieceStart: start,
 		until: start.Add(snapshotTimeout / 2)}
 	ctx = persistence.WithPace(ctx, func() error {
 		pace.rest()
@@ -254,25 +252,25 @@ func (p *Projector) trim(ctx context.Context, upTo uint64) {
 	}
 }
 
-// A pace holds up an upload between two pieces, so that the store works for others most of the
-// time. One goroutine owns it.
+// A pace delays an upload between pieces, so that the store works for others most of the time. One
+// goroutine owns it.
 type pace struct {
-	hurry  <-chan struct{} // closed: it holds up nothing any more
-	stop   <-chan struct{} // the same
-	worked time.Time       // since when the store has worked on the piece
-	until  time.Time       // from then on it holds up nothing: the upload must come to its end
+	hurry      <-chan struct{} // closed: no more delays
+	stop       <-chan struct{} // the same
+	pieceStart time.Time       // start of the store's work on the piece
+	until      time.Time       // no delays from then on, so that the upload completes
 }
 
-// The rest behind a piece is restFor times as long as the piece took, restMost at most.
+// The pause after a piece is restFor times the piece's duration, at most restMost.
 const (
 	restFor  = 9
 	restMost = 25 * time.Millisecond
 )
 
-// rest waits behind a piece.
+// rest pauses after a piece.
 func (p *pace) rest() {
 	now := time.Now()
-	wait := min(restFor*now.Sub(p.worked), restMost)
+	wait := min(restFor*now.Sub(p.pieceStart), restMost)
 	if wait > 0 && now.Before(p.until) {
 		t := time.NewTimer(wait)
 		defer t.Stop()
@@ -282,5 +280,5 @@ func (p *pace) rest() {
 		case <-p.stop:
 		}
 	}
-	p.worked = time.Now()
+	p.pieceStart = time.Now()
 }

@@ -13,17 +13,17 @@ import (
 	"exchange/persistence"
 )
 
-func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
+func TestUploadPausesNineTimesAsLongAsItWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hurry, begin := make(chan struct{}), time.Now()
-		p := &pace{hurry: hurry, worked: begin, until: begin.Add(time.Minute)}
+		p := &pace{hurry: hurry, pieceStart: begin, until: begin.Add(time.Minute)}
 		rest := func(work, want time.Duration) {
 			t.Helper()
 			time.Sleep(work)
 			from := time.Now()
 			p.rest()
 			if got := time.Since(from); got != want {
-				t.Errorf("behind a piece of %v it rests %v, want %v", work, got, want)
+				t.Errorf("after a piece of %v the pause is %v, want %v", work, got, want)
 			}
 		}
 		rest(0, 0)
@@ -31,19 +31,19 @@ func TestAnUploadRestsNineTimesAsLongAsItWorks(t *testing.T) {
 		rest(2*time.Millisecond, 18*time.Millisecond)
 		rest(time.Second, restMost)
 		time.AfterFunc(time.Second+time.Millisecond, func() { close(hurry) })
-		rest(time.Second, time.Millisecond) // the end of the exchange waits
+		rest(time.Second, time.Millisecond) // the process stops
 		rest(time.Second, 0)
-		p.hurry, p.worked = nil, time.Now()
-		rest(time.Minute, 0) // it must come to its end
+		p.hurry, p.pieceStart = nil, time.Now()
+		rest(time.Minute, 0) // it must complete
 	})
 }
 
-// A chunkStore takes snapshots of chunks of one byte, and a millisecond for each.
+// A chunkStore stores snapshots in chunks of one byte, a millisecond each.
 type chunkStore struct {
 	persistence.Store
-	chunks int           // that were stored in all
+	chunks int           // stored in total
 	saved  []uint64      // snapshots
-	at     chan struct{} // closed when so many chunks are stored
+	at     chan struct{} // closed after that many chunks
 	after  int
 }
 
@@ -71,9 +71,9 @@ func (s *chunkStore) SaveSnapshot(ctx context.Context, _ persistence.Token, seq 
 
 func (s *chunkStore) Trim(context.Context, persistence.Token, uint64) error { return nil }
 
-// An end uploads the last image without a rest. It does not wait for an upload that is under way,
-// unless that one is of the same state.
-func TestAnEndUploadsOneImage(t *testing.T) {
+// A stop uploads the last image without pauses. It does not wait for a running upload, unless that
+// is of the same state.
+func TestStopUploadsOneImage(t *testing.T) {
 	const size = 16_384 // chunks: those of 1 GB
 	image := func() <-chan *Image {
 		made := make(chan *Image, 1)
@@ -81,7 +81,7 @@ func TestAnEndUploadsOneImage(t *testing.T) {
 		return made
 	}
 	for name, c := range map[string]struct {
-		last   uint64 // sequence of the last snapshot; the one under way is of 10
+		last   uint64 // sequence of the last snapshot; the running one is of 10
 		chunks int    // at most
 		saved  []uint64
 	}{
@@ -103,9 +103,9 @@ func TestAnEndUploadsOneImage(t *testing.T) {
 				t.Errorf("%s: %d chunks were stored, of the snapshots %v: %v", name, store.chunks,
 					store.saved, p.err)
 			}
-			// The clock stands still but for the chunks and the rests.
+			// The clock advances only for chunks and pauses.
 			if most := time.Duration(c.chunks) * time.Millisecond; time.Since(hurry) > most {
-				t.Errorf("%s: the end took %v, and its chunks at most %v", name, time.Since(hurry),
+				t.Errorf("%s: the stop took %v, its chunks at most %v", name, time.Since(hurry),
 					most)
 			}
 		})

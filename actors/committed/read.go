@@ -11,20 +11,21 @@ import (
 	"exchange/persistence"
 )
 
-// A Question is one typed read of the committed state: its fields say what is asked for, and the
-// answer is filled in beside them. All of an answer is from one state, which has everything that
-// was released when the question was asked.
+// A Question is one typed read of the committed state. Its fields hold the parameters, and the
+// answer is filled in beside them. The whole answer is from one state, which contains everything
+// released when the question was asked.
 type Question interface {
-	// from fills in the answer. The missing part of the answer is in the store once the store's
-	// watermark is at needs. Until then the question waits.
+	// from fills in the answer. The rest of the answer is in the store once the store's watermark
+	// is at needs. Until then the question waits.
 	from(c *Side) (needs uint64)
 }
 
-// An owned question is about one account. A signed read sets it to the account of its key.
-type owned interface{ of(account uint32) }
+// An accountScoped is a question about one account. A signed read sets it to the account of its
+// key.
+type accountScoped interface{ of(account uint32) }
 
-// A Read is a question on its way to the committed state and back. A read from the pool has nothing
-// in it but its reply channel and its timer.
+// A Read is an in-flight question to the committed state. A pooled read contains only its reply
+// channel and its timer.
 type Read struct {
 	trip
 	stage atomic.Uint32
@@ -38,38 +39,38 @@ type trip struct {
 
 	question Question
 	key      *directory.Key // whose nonce is taken; nil: the read is not signed
-	nonce    uint64         // 0: there is none to note
-	after    uint64         // the sequence from which on it may be answered
-	needs    uint64         // the store's watermark from which on the answer is good
-	door     *Door          // that was asked
+	nonce    uint64         // 0: none to record
+	after    uint64         // lowest sequence at which it may be answered
+	needs    uint64         // the store's watermark that the answer needs
+	door     *Door          // through which it was asked
 	followUp bool           // it completes the answer to a command
 	slot     bool           // it holds one of its account's slots
-	// state that it was answered from, if the history is lent; otherwise nil
+	// horizon of the answering state, if the history is remote; otherwise nil
 	horizon *persistence.Horizon
 }
 
-// Stages of a read. The handler and the actors go from one to the next by compare-and-swap, so that
-// either of them ends it.
+// Stages of a read. The handler and the actors change them by compare-and-swap, so that exactly one
+// of them ends it.
 const (
 	readSent uint32 = iota // in the mailbox of an actor
-	// kept by an actor: by a wallet, or with its answer in Side.waiting until the history is
-	// ready
+	// kept by an actor: by a wallet, or with its answer in Side.waiting until the history has
+	// caught up
 	readWaiting
-	readAnswered // the reply is there, or about to be
-	readLeft     // in a mailbox, and its handler has left
-	readForgone  // kept by an actor, and its handler has left: only a pointer
+	readAnswered // the reply is sent, or about to be
+	readLeft     // in a mailbox, abandoned by its handler
+	readForgone  // kept by an actor, abandoned by its handler: only a pointer
 )
 
 // Errors of reads and commands.
 var (
-	// ErrNonce: the nonce is not above the key's last one. A NonceError says which that is.
+	// ErrNonce: the nonce is not above the key's last one. A NonceError contains that.
 	ErrNonce = errors.New("wrong nonce")
-	// ErrKeyRevoked: the key was revoked while the request was on its way.
+	// ErrKeyRevoked: the key was revoked while the request was in flight.
 	ErrKeyRevoked = errors.New("the key is revoked")
-	// ErrFrozen: the account of the read's key was frozen while the request was on its way. Its
-	// nonce is taken.
+	// ErrFrozen: the account of the read's key was frozen while the request was in flight. Its
+	// nonce is used.
 	ErrFrozen = errors.New("the account is frozen")
-	// ErrTimeout: no answer in time, or none any more. Of a command the outcome is unknown.
+	// ErrTimeout: no answer in time. The outcome of a command is unknown.
 	ErrTimeout = errors.New("no answer in time")
 )
 
@@ -78,7 +79,7 @@ type NonceError struct{ Last uint64 }
 
 func (e *NonceError) Error() string { return ErrNonce.Error() }
 
-// Unwrap makes it an ErrNonce.
+// Unwrap returns ErrNonce.
 func (e *NonceError) Unwrap() error { return ErrNonce }
 
 var reads = sync.Pool{New: func() any {
@@ -104,12 +105,12 @@ func (r *Read) free() {
 // Key returns the key of a signed read, and the nonce that the read takes.
 func (r *Read) Key() (key *directory.Key, nonce uint64) { return r.key, r.nonce }
 
-// IsNamed reports whether the read asks for an order by a client order id. Its wallet answers it
-// behind all that the wallet has in flight: an order of that name may be among it.
+// IsNamed reports whether the read asks for an order by a client order id. The wallet answers it
+// after all its commands in flight, which may include an order with that id.
 func (r *Read) IsNamed() bool { return !r.ClientID().IsZero() }
 
-// ClientID returns the client order id that the read asks for; the zero one: it asks for none. The
-// read belongs to the caller.
+// ClientID returns the client order id that the read asks for; zero: none. The caller must own the
+// read.
 func (r *Read) ClientID() (id event.ClientID) {
 	switch q := r.question.(type) {
 	case *OpenOrders:
@@ -130,11 +131,10 @@ func (r *Read) Answer() {
 	r.drop()
 }
 
-// Urgent makes this an urgent message of a mailbox: the answer to a command waits for no other
-// read.
+// Urgent implements mailbox.Urgent: the answer to a command waits for no other read.
 func (r *Read) Urgent() bool { return r.followUp }
 
-// Park says that an actor keeps the read. It changes nothing if the handler has left.
+// Park marks a read that an actor keeps. It has no effect if the handler has left.
 func (r *Read) Park() { r.stage.CompareAndSwap(readSent, readWaiting) }
 
 // Unpark ends Park for a read that is about to be sent on. The read is answered from a state at or
@@ -144,16 +144,16 @@ func (r *Read) Unpark(after uint64) {
 	r.after = max(r.after, after)
 }
 
-// NonceTaken ends Park for a read whose nonce the leader's wallet has taken: it is noted there.
+// NonceTaken ends Park for a read whose nonce the leader's wallet has taken and recorded.
 func (r *Read) NonceTaken(after uint64) {
 	r.nonce = 0
 	r.Unpark(after)
 }
 
-// left reports whether no handler waits for the answer any more.
+// left reports whether the handler has abandoned the read.
 func (r *Read) left() bool { return r.stage.Load() >= readLeft }
 
-// drop ends a read that its handler has left, and gives back the slots that it still holds.
+// drop ends an abandoned read, and releases its remaining slots.
 func (r *Read) drop() {
 	if r.stage.Load() == readLeft {
 		r.leaveSlot()
@@ -161,13 +161,13 @@ func (r *Read) drop() {
 	}
 }
 
-// leave is for the handler whose time is up. It returns false if the answer is there. A read in a
-// mailbox keeps its slots, its own and its account's, until an actor drops or answers it: so no
-// mailbox has more reads than there are slots. A read that an actor keeps gives its slots back at
-// once, because all that it costs is its pointer.
+// leave abandons a read after a timeout. It returns false if the answer is there. A read in a
+// mailbox keeps its slots, its own and its account's, until an actor drops or answers it, so slots
+// bound the reads in mailboxes. A read kept by an actor releases its slots at once, because it
+// costs only a pointer.
 func (r *Read) leave() bool {
-	slots := r.door.readers(r.followUp)
-	slots.Add(1) // the handler gives its own back
+	slots := r.door.readCount(r.followUp)
+	slots.Add(1) // the handler releases its own
 	if r.stage.CompareAndSwap(readSent, readLeft) {
 		return true
 	}

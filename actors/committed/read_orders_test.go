@@ -23,9 +23,9 @@ func folded(t *testing.T, records ...event.Record) *state.State {
 	return s
 }
 
-// All orders here but one are in the account's list alone, and in no book: to look one of them up
+// All orders here but one are only in the account's list, and in no book: looking one of them up
 // breaks an invariant.
-func TestOpenOrdersThatAreSkippedOrFilteredOutAreNotLookedUp(t *testing.T) {
+func TestSkippedOpenOrdersAreNotLookedUp(t *testing.T) {
 	pair := func(n uint16) event.Record {
 		return event.Record{Kind: event.KindPair,
 			NewPair: event.Pair{Number: n, Name: fmt.Sprint("PAIR_", n), Base: 1, Quote: 2}}

@@ -10,7 +10,7 @@ import (
 )
 
 // Questions are zero when they come from their pools but for memory, which is bounded.
-func TestAPooledQuestionKeepsNoLongListsAndNothingElse(t *testing.T) {
+func TestPooledQuestionsAreReset(t *testing.T) {
 	for _, n := range []int{10, keptRows + 1} {
 		open := &OpenOrders{Account: 7, offset: 1, Limit: 2, Seq: 3, Orders: make([]Order, n)}
 		open.free()
@@ -36,7 +36,7 @@ func TestAPooledQuestionKeepsNoLongListsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAReadThatWaitsIsGivenUpAndOneThatIsAnsweredIsNot(t *testing.T) {
+func TestOnlyUnansweredReadsCanBeAbandoned(t *testing.T) {
 	d := new(Door)
 	r := newRead(d, new(OpenOrders), false)
 	r.stage.Store(readWaiting)
@@ -54,7 +54,7 @@ func TestAReadThatWaitsIsGivenUpAndOneThatIsAnsweredIsNot(t *testing.T) {
 	}
 }
 
-func TestAReadFromAnEarlierTermNotesNoNonce(t *testing.T) {
+func TestReadOfEarlierTermRecordsNoNonce(t *testing.T) {
 	dead := make(chan struct{})
 	close(dead)
 	c := &Side{state: state.New(), readNonces: map[uint32]uint64{}}

@@ -6,17 +6,16 @@ import (
 	"exchange/persistence"
 )
 
-// recentOrders are the newest closed orders of all accounts, in memory. Clients ask most often for
-// orders that have just closed, and the store has them a moment later. The committed actor owns it.
+// recentOrders are the newest closed orders of all accounts, in memory. Clients mostly ask for
+// orders that have just closed, which the store has a moment later. The committed actor owns it.
 type recentOrders struct {
 	rows    []persistence.Order // a ring; its length is the limit
-	at      map[uint64]int32    // order id -> place in the ring
+	at      map[uint64]int32    // order id -> index in the ring
 	next    int
-	evicted uint64 // ClosedSeq of the newest row that was given up: all later ones are here
+	evicted uint64 // ClosedSeq of the newest evicted row: all later ones are here
 }
 
-// recentLimit is the number of closed orders that are kept: some seconds of heavy trading, about
-// 15 MB when full.
+// recentLimit is the number of kept closed orders: some seconds of heavy trading, about 15 MB.
 const recentLimit = 1 << 16
 
 func (r *recentOrders) add(o *persistence.Order) {
@@ -45,20 +44,20 @@ func (r *recentOrders) find(account uint32, id uint64) *persistence.Order {
 	return &r.rows[i]
 }
 
-// recentTrades are the newest trades of one pair, or of all, in memory. All clients poll this list,
-// so it costs the store nothing and is there while the store is not. Ids ascend. The zero value is
-// the complete list of a pair without trades. The committed actor owns it.
+// recentTrades caches the newest trades of one pair, or of all. All clients poll this list, so it
+// must not load the store or depend on it. Ids ascend. The zero value is the complete list of a
+// pair without trades. The committed actor owns it.
 type recentTrades struct {
 	rows  []persistence.Trade
-	keep  int  // least number of trades that are kept; twice as many at most
-	older bool // there are older trades, which only the store has
+	keep  int  // minimum number of kept trades; at most twice that are held
+	older bool // the store has older trades
 }
 
-// recentTradesLimit is the least number of trades that a list keeps once it had as many: some pages
-// of the default length. It holds twice as many at most, about 110 kB.
+// recentTradesLimit is the number of trades that a trimmed list keeps: some pages of the default
+// length. A list holds at most twice that, about 110 kB.
 const recentTradesLimit = 500
 
-// add inserts a trade by its id: at the end, but for neighbours of different pairs that were
+// add inserts a trade by its id: usually at the end, but neighbours of different pairs may be
 // released in the other order.
 func (r *recentTrades) add(t *persistence.Trade) {
 	i := len(r.rows)
@@ -78,8 +77,8 @@ func (r *recentTrades) add(t *persistence.Trade) {
 	}
 }
 
-// begin puts stored trades, newest first, before those that are there, some of which may be stored,
-// too. older: the store has more.
+// begin prepends stored trades, newest first, which may overlap with those in memory. older: the
+// store has more.
 func (r *recentTrades) begin(stored []persistence.Trade, older bool) {
 	n := 0
 	for n < len(stored) && len(r.rows) > 0 && stored[n].ID >= r.rows[0].ID {
@@ -97,10 +96,10 @@ func (r *recentTrades) begin(stored []persistence.Trade, older bool) {
 	}
 }
 
-// page fills a question, and reports whether the page is complete. Otherwise the store has to be
-// asked.
+// page fills a question, and reports whether the page is complete. Otherwise the store must be
+// queried.
 func (r *recentTrades) page(q *NewestTrades) bool {
-	// The first row in memory is not wanted, or no older one exists: memory has all that are.
+	// the first row in memory is outside the query, or no older row exists: memory is complete
 	whole := !r.older || r.rows[0].ID <= q.After || r.rows[0].TimeUs < q.SinceUs
 	if q.Ascending && !whole {
 		return false

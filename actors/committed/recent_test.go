@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// Memory answers what it says it can answer exactly as the whole list would.
-func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
+// Complete answers from memory equal those of the whole list.
+func TestRecentTradesMatchFullList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := recentTrades{keep: recentTradesLimit}
 		var all []persistence.Trade // ascending
@@ -67,8 +67,8 @@ func TestNewestTradesInMemoryAgreeWithAllOfThem(t *testing.T) {
 	})
 }
 
-// fill gives a list all trades in an order: as they are released, or as a start finds them, some in
-// the store and the newest in the journal.
+// fill adds all trades in an order: as released, or as found by a start, some in the store and the
+// newest in the journal.
 func fill(t *rapid.T, list *recentTrades, all, order []persistence.Trade) {
 	n, after, stored := len(all), 0, 0
 	if rapid.Bool().Draw(t, "a start") {
@@ -95,7 +95,7 @@ func fill(t *rapid.T, list *recentTrades, all, order []persistence.Trade) {
 // timeOf is the time of a trade, which neighbours may share.
 func timeOf(id int) int64 { return 1_000_000 + int64(id/3) }
 
-func TestClosedOrdersInMemoryAreTheNewest(t *testing.T) {
+func TestRecentOrdersAreTheNewestClosed(t *testing.T) {
 	var r recentOrders
 	for id := uint64(1); id <= recentLimit+10; id++ {
 		r.add(&persistence.Order{ID: id, Account: uint32(1 + id%2), ClosedSeq: 100 + id})

@@ -15,35 +15,34 @@ import (
 	"exchange/persistence"
 )
 
-// RecoverOptions say what is recovered, and how the committed side goes on.
+// RecoverOptions configure a recovery, and the committed side after it.
 type RecoverOptions struct {
 	Store     persistence.Store
-	Last      uint64 // sequence with which the journal ends; of one that Grows, with at least which
+	Last      uint64 // last sequence of the journal; if Grows, its minimum
 	Grows     bool   // another process may append meanwhile
 	Log       *slog.Logger
 	Meter     *metrics.Engine
 	Snapshot  SnapshotPolicy
-	Retention persistence.Retention // lists in memory do not show more
-	OwnBytes  int                   // of accounts' events, kept for clients that come back
-	StepRows  int                   // tests cut projections earlier; 0: as usual
-	Candles   int                   // tests keep fewer of a chart in memory; 0: as usual
-	// Seen is what the start saw of the store before it took the store over; nil: nothing. Recover
-	// takes it.
+	Retention persistence.Retention // bounds the lists in memory
+	OwnBytes  int                   // bound of account events kept for resumption
+	StepRows  int                   // rows of a projection, smaller in tests; 0: default
+	Candles   int                   // candles of a chart in memory, fewer in tests; 0: default
+	// Preview is the fold of the store from before its take-over; optional. Recover consumes it.
 	Preview *Preview
-	// Lent is the history, if another process keeps it; nil: the store does. Then no images are
-	// made, and what only that process needs is not checked.
+	// RemoteHistory is the history, if another process keeps it; nil: the store does. With one, no
+	// images are made, and parts that only that process needs are not checked.
 	RemoteHistory persistence.RemoteHistory
 }
 
-// Recover folds snapshot and journal of a store that this process owns. It skips nothing: data that
-// do not fit end it, with an error that says where.
+// Recover folds snapshot and journal of a store that this process owns. It skips nothing:
+// inconsistent data fail it, with an error that contains the sequence.
 func Recover(ctx context.Context, o *RecoverOptions) (*Side, error) {
 	seen := o.Preview
 	if o.Preview = nil; seen == nil {
 		return recoverSide(ctx, o, nil)
 	}
 	c, err := recoverSide(ctx, o, seen)
-	if errors.Is(err, errUnseen) {
+	if errors.Is(err, errStoreChanged) {
 		return recoverSide(ctx, o, nil)
 	}
 	return c, err
@@ -53,7 +52,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Preview) (*Side, 
 	var s *state.State
 	var imager *Imager
 	size, err := newestImage(ctx, o.Store, o.Log, func(image []byte, seq uint64) (err error) {
-		if seen.endsWith(image, seq) {
+		if seen.isOnly(image, seq) {
 			s, imager, seen = seen.state, lateImager(image, seq), nil
 			return nil
 		}
@@ -77,7 +76,7 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Preview) (*Side, 
 		return nil, err
 	}
 	o.Meter.SnapshotTaken(s.Seq(), s.TimeUs(), size)
-	o.Meter.Trimmed.Store(s.Seq()) // what is kept below is not known
+	o.Meter.Trimmed.Store(s.Seq()) // whether older records exist is unknown
 	watermark, err := o.Store.Watermark(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the watermark: %w", err)
@@ -102,10 +101,10 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Preview) (*Side, 
 			persistence.ErrCorrupt, s.Seq(), o.Last)
 	}
 	if imager != nil && imager.folded.Load() != s.Seq() {
-		return nil, errUnseen
+		return nil, errStoreChanged
 	}
 	checked := make(chan error, 1)
-	go func() { checked <- s.Check() }() // it only looks, and so does load
+	go func() { checked <- s.Check() }() // read only, as is load
 	err = c.load(ctx, o.Store)
 	if wrong := <-checked; wrong != nil {
 		return nil, fmt.Errorf("%w: after recovery at sequence %d: %w", persistence.ErrCorrupt,
@@ -119,15 +118,15 @@ func recoverSide(ctx context.Context, o *RecoverOptions, seen *Preview) (*Side, 
 	return c, nil
 }
 
-// load takes from the store what it keeps beside the state. It does not change the state.
+// load reads the parts outside the state from the store. It does not change the state.
 func (c *Side) load(ctx context.Context, store persistence.Store) error {
-	if c.lent != nil {
-		lent := c.lent.At(c.horizon())
-		if err := c.loadTrades(ctx, lent); err != nil {
+	if c.remoteHistory != nil {
+		remote := c.remoteHistory.At(c.horizon())
+		if err := c.loadTrades(ctx, remote); err != nil {
 			return err
 		}
 		c.newestCandles()
-		return c.loadCandles(ctx, lent)
+		return c.loadCandles(ctx, remote)
 	}
 	if err := c.checkReferences(ctx, store); err != nil {
 		return err
@@ -141,8 +140,8 @@ func (c *Side) load(ctx context.Context, store persistence.Store) error {
 	return c.loadCandles(ctx, store)
 }
 
-// LoadNonces takes from the store the nonces that reads have used. Once the side has its actor, it
-// belongs to its turn.
+// LoadNonces reads the nonces used by reads from the store. Once the actor is spawned, call it on
+// its turn.
 func (c *Side) LoadNonces(ctx context.Context, store persistence.Projections) error {
 	err := store.Nonces(ctx, func(key string, nonce uint64) {
 		if k := c.state.KeyByName(key); k != nil && nonce > k.Nonce {
@@ -155,19 +154,19 @@ func (c *Side) LoadNonces(ctx context.Context, store persistence.Projections) er
 	return nil
 }
 
-// newSide begins with the state of a snapshot.
+// newSide starts from the state of a snapshot.
 func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 	c := &Side{references: map[string]persistence.Deposit{}, readNonces: map[uint32]uint64{},
 		state: s, began: s.Seq(), snapshot: o.Snapshot, meter: o.Meter, watermark: watermark,
-		stepped: watermark, rows: new(persistence.Writes), spare: new(persistence.Writes),
+		stepEnd: watermark, rows: new(persistence.Writes), spare: new(persistence.Writes),
 		stepRows: cmp.Or(o.StepRows, stepRows),
 		accounts: map[uint32]struct{}{}, nonces: map[uint32]struct{}{},
-		trades: map[uint16]*recentTrades{}, traded: map[uint16]struct{}{},
+		trades: map[uint16]*recentTrades{}, candlePairs: map[uint16]struct{}{},
 		candles: cmp.Or(o.Candles, recentCandles), keep: recentTradesLimit, imagedSeq: s.Seq(),
-		imagedAt: time.Now(), lent: o.RemoteHistory, scans: newTurns()}
+		imagedAt: time.Now(), remoteHistory: o.RemoteHistory, scans: newTurns()}
 	c.batches = state.Fold{State: s, Note: c.applied}
 	c.own.most = o.OwnBytes
-	c.histories.pass(s)
+	c.histories.note(s)
 	for _, p := range s.Pairs() {
 		b := new(viewCache)
 		b.version.Store(p.Market.UpdateID)
@@ -185,47 +184,47 @@ func newSide(s *state.State, watermark uint64, o *RecoverOptions) *Side {
 	return c
 }
 
-// refold folds a batch of the journal again, for the imager too, unless that has seen it.
+// refold folds a batch of the journal, for the imager too, unless that has folded it.
 func (c *Side) refold(prev, next uint64, data []byte, seen *Preview) error {
 	before := c.state.Seq()
 	twin := make(chan error, 1)
 	if c.imager == nil {
 		twin <- nil
 	} else if next <= c.imager.folded.Load() {
-		twin <- seen.again(next, data)
+		twin <- seen.compare(next, data)
 	} else {
 		go func() { twin <- c.imager.follow(prev, next, data) }()
 	}
 	err := c.foldBatch(prev, next, data)
 	if other := <-twin; err == nil && other != nil {
 		if err = other; seen != nil {
-			err = errUnseen
+			err = errStoreChanged
 		}
 	}
 	if err != nil {
 		return persistence.Unreadable(err)
 	}
 	c.refolded += next - before
-	c.histories.pass(c.state)
+	c.histories.note(c.state)
 	return nil
 }
 
-// A passed list has the ids of the histories that a fold has passed.
-type passed []persistence.HistoryID
+// historyIDs are the ids of the histories that a fold has passed.
+type historyIDs []persistence.HistoryID
 
-// pass notes the history of a state. The empty state has none; that of a restored state is zero.
-func (p *passed) pass(s *state.State) {
+// note adds the history of a state. The empty state has none; that of a restored state is zero.
+func (p *historyIDs) note(s *state.State) {
 	id := s.History()
 	if n := len(*p); s.Seq() > 0 && (n == 0 || (*p)[n-1] != id) {
 		*p = append(*p, id)
 	}
 }
 
-// Histories returns the ids of the histories that recovery has passed, the newest last. The zero id
+// Histories returns the ids of the histories passed during recovery, the newest last. The zero id
 // is that of a restored state.
 func (c *Side) Histories() []persistence.HistoryID { return c.histories }
 
-// Fold folds a batch of the start itself, before there is an actor.
+// Fold folds a batch of the start itself, before the actor is spawned.
 func (c *Side) Fold(prev, next uint64, data []byte) error {
 	if err := c.refold(prev, next, data, nil); err != nil {
 		return err
@@ -234,17 +233,17 @@ func (c *Side) Fold(prev, next uint64, data []byte) error {
 	return nil
 }
 
-// Began returns the sequence of the snapshot that recovery began with.
+// Began returns the sequence of the snapshot that recovery started from.
 func (c *Side) Began() uint64 { return c.began }
 
-// Refolded returns how many records were folded from the journal.
+// Refolded returns the number of records folded from the journal.
 func (c *Side) Refolded() uint64 { return c.refolded }
 
-// Watermark is the store's, as it was recovered. It belongs to the actor, once that is spawned.
+// Watermark returns the store's watermark. Once spawned, the actor owns it.
 func (c *Side) Watermark() uint64 { return c.watermark }
 
-// checkReferences refuses an index that lacks deposits, because their references would be taken
-// again. It counts the deposits up to the watermark: of those above, a crash in the midst of an
+// checkReferences fails for an index that lacks deposits, because their references could be used
+// again. It counts the deposits up to the watermark: of later ones, a crash in the middle of an
 // Apply may have left some.
 func (c *Side) checkReferences(ctx context.Context, store persistence.History) error {
 	n, err := store.CountReferences(ctx)
@@ -270,8 +269,7 @@ func (c *Side) checkReferences(ctx context.Context, store persistence.History) e
 	return nil
 }
 
-// loadTrades takes the newest trades from the history. Trades that are not there yet were noted
-// while folding.
+// loadTrades reads the newest trades from the history. Later ones were recorded while folding.
 func (c *Side) loadTrades(ctx context.Context, history persistence.History) error {
 	for pair := range len(c.state.Pairs()) + 1 {
 		list := c.tradesOf(uint16(pair))
@@ -292,25 +290,26 @@ func (c *Side) loadTrades(ctx context.Context, history persistence.History) erro
 	return nil
 }
 
-// A Seen is the fold of a store that this process did not own yet. A recovery that finds the same
-// image goes on with the fold if no batch was behind the image, as after an orderly stop. If there
-// were batches, and they are the same, the imager takes the fold over: the recovery needs its own,
-// whose records it notes. So it never decodes the image a second time for its imager.
+// A Preview is the fold of a store that this process did not own yet. A recovery that finds the
+// same image reuses the fold if no batch followed the image, as after an orderly stop. If there are
+// batches, and they are unchanged, the imager takes over the fold: the recovery needs its own, to
+// record the effects. So it never decodes the image a second time for its imager.
 type Preview struct {
 	state *state.State
 	began uint64 // sequence of the image
 	seed  maphash.Seed
-	image uint64       // sum of the image; of nothing, if there is none
-	sum   maphash.Hash // of the batches behind it; of those that are read again
-	want  uint64       // sum up to the end of the state
+	image uint64       // hash of the image; without one, of nothing
+	sum   maphash.Hash // hash of the batches after it; then of the batches read again
+	want  uint64       // hash of all batches up to the state
 
-	histories passed
+	histories historyIDs
 }
 
-// Histories returns the ids of the histories that the fold has passed, as those of a Side.
+// Histories returns the ids of the histories that the fold has passed, as for a Side.
 func (n *Preview) Histories() []persistence.HistoryID { return n.histories }
 
-// Look folds a store that another process may own. Its caller reports damage, and logs nothing.
+// NewPreview folds a store that another process may own. It logs nothing; the caller reports
+// damage.
 func NewPreview(ctx context.Context, store persistence.Store) (*Preview, error) {
 	n := &Preview{seed: maphash.MakeSeed()}
 	n.sum.SetSeed(n.seed)
@@ -327,13 +326,13 @@ func NewPreview(ctx context.Context, store persistence.Store) (*Preview, error) 
 		return nil, err
 	}
 	f := state.Fold{State: n.state}
-	n.histories.pass(n.state)
+	n.histories.note(n.state)
 	err = store.Read(ctx, n.state.Seq(), func(prev, next uint64, data []byte) error {
 		n.sum.Write(data)
 		if err := f.Batch(prev, next, data); err != nil {
 			return persistence.Unreadable(err)
 		}
-		n.histories.pass(n.state)
+		n.histories.note(n.state)
 		return nil
 	})
 	n.want = n.sum.Sum64()
@@ -341,31 +340,33 @@ func NewPreview(ctx context.Context, store persistence.Store) (*Preview, error) 
 	return n, err
 }
 
-// State is the fold. Read only.
+// State returns the fold. Read only.
 func (n *Preview) State() *state.State { return n.state }
 
-// of reports whether an image is the one that was seen; nil: there is none.
-func (n *Preview) of(image []byte) bool { return n != nil && n.image == maphash.Bytes(n.seed, image) }
+// of reports whether image, or nil for none, is that of the preview.
+func (n *Preview) of(image []byte) bool {
+	return n != nil && n.image == maphash.Bytes(n.seed, image)
+}
 
-// endsWith reports whether the fold is that of an image alone.
-func (n *Preview) endsWith(image []byte, seq uint64) bool {
+// isOnly reports whether the fold consists of an image without batches.
+func (n *Preview) isOnly(image []byte, seq uint64) bool {
 	return image != nil && n.of(image) && n.began == seq && n.state.Seq() == seq
 }
 
-// errUnseen: the store has other records than were seen.
-var errUnseen = errors.New("the store has other records than before it was taken over")
+// errStoreChanged: the store has other records than the preview.
+var errStoreChanged = errors.New("the store has other records than before it was taken over")
 
-// again compares a batch that is read again.
-func (n *Preview) again(next uint64, data []byte) error {
+// compare checks a batch that is read again.
+func (n *Preview) compare(next uint64, data []byte) error {
 	n.sum.Write(data)
 	if next == n.state.Seq() && n.sum.Sum64() != n.want {
-		return errUnseen
+		return errStoreChanged
 	}
 	return nil
 }
 
-// newestImage calls read with the newest readable image. If there is none at all, it calls read
-// with that of an empty state, which is nil. It returns the size in bytes.
+// newestImage calls read with the newest readable image, or with nil if no image exists. It returns
+// the size in bytes.
 func newestImage(ctx context.Context, store persistence.Store, log *slog.Logger,
 	read func(image []byte, seq uint64) error) (size int, err error) {
 	var damage error
@@ -390,13 +391,13 @@ func newestImage(ctx context.Context, store persistence.Store, log *slog.Logger,
 		log.Error("trying an older snapshot", "error", damage)
 	}
 	if damage != nil {
-		// Without a snapshot the whole journal would have to be there; Read says so if it is not.
+		// Without a snapshot the whole journal is needed; Read fails if part of it is missing.
 		log.Error("no snapshot is readable, starting from the first record", "error", damage)
 	}
 	return 0, read(nil, 0)
 }
 
-// decode reads an image, on all processors. No image is one of an empty state.
+// decode reads an image, on all processors; nil: an empty state.
 func decode(image []byte, seq uint64) (*state.State, error) {
 	if image == nil {
 		return state.New(), nil

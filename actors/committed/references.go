@@ -13,96 +13,95 @@ import (
 	"exchange/persistence"
 )
 
-// ErrUnanswered: nothing was done, because the store did not say whether a deposit's reference was
-// used before.
+// ErrUnanswered: nothing was done, because the store did not report whether a deposit's reference
+// was used before.
 var ErrUnanswered = errors.New(
 	"the store did not say whether the reference was used before: nothing was done, try again")
 
-// ErrIndexDamaged: nothing was done, because the store's index cannot say whether a deposit's
-// reference was used before. It stays so until a backup is restored.
+// ErrIndexDamaged: nothing was done, because the store's index of references is damaged. This
+// persists until a backup is restored.
 var ErrIndexDamaged = errors.New(
 	"the index of references is damaged: nothing was done, and trying again does not help; " +
 		"run exchange audit, restore a backup")
 
 // A Lookup asks for the deposit that a reference belongs to.
 //
-// The committed side has only the deposits that the store may not have yet. A lookup that finds
-// nothing there goes on to the store. The order matters: a deposit that leaves the memory between
-// the two looks is in the store.
+// The committed side holds only the deposits that the store may not have yet. A lookup that finds
+// nothing there continues in the store. The order matters: a deposit that leaves memory between the
+// two lookups is in the store.
 type Lookup struct {
 	reference string
-	watermark uint64 // up to there the committed side leaves deposits to the store
+	watermark uint64 // deposits up to it are in the store
 
-	Deposit persistence.Deposit // its ID is 0: there is none
-	Err     error               // the store did not say
+	Deposit persistence.Deposit // ID 0: none
+	Err     error               // the store did not answer
 }
 
-// LookUp looks for the deposit of a reference in memory, on the actor's turn.
+// LookUp looks up the deposit of a reference in memory, on the actor's turn.
 func (c *Side) LookUp(reference string) *Lookup {
 	return &Lookup{reference: reference, watermark: c.watermark, Deposit: c.references[reference]}
 }
 
-// An Index asks the store for deposits by their references on behalf of the registry, which must
-// not wait. At most referenceLooks go on at once, each in a goroutine. The others stand in a line,
-// which the limit of commands in flight bounds. They come to their end in any order, with an error
-// if the store has not answered by the deadline.
+// An Index looks up deposits in the store by reference for the registry, which must not wait. At
+// most referenceLookups run at once, each in a goroutine. The others are queued; the limit of
+// commands in flight bounds the queue. They finish in any order, with an error if the store has not
+// answered by the deadline.
 type Index struct {
 	store    persistence.History
-	patience time.Duration // for each lookup, its time in line included
+	patience time.Duration // for each lookup, including its time in the queue
 	log      *slog.Logger
 	meter    *metrics.Engine
 
 	mu     sync.Mutex
-	line   mailbox.FIFO[lookupInLine] // guarded by mu
-	asking int                        // guarded by mu
+	queue  mailbox.FIFO[queuedLookup] // guarded by mu
+	active int                        // guarded by mu
 }
 
-// NewIndex makes an index that waits patience for each lookup, its time in line included.
+// NewIndex makes an index that waits patience for each lookup, including its time in the queue.
 func NewIndex(store persistence.History, patience time.Duration, log *slog.Logger,
 	meter *metrics.Engine) *Index {
-	return &Index{store: watched{store, meter}, patience: patience, log: log, meter: meter}
+	return &Index{store: countingHistory{store, meter}, patience: patience, log: log, meter: meter}
 }
 
-// referenceLooks is how many goroutines of an index are at the store at once.
-const referenceLooks = 8
+// referenceLookups is the number of concurrent lookups of an index.
+const referenceLookups = 8
 
-type lookupInLine struct {
+type queuedLookup struct {
 	*Lookup
 	deadline time.Time
 	over     func()
 }
 
-// Ask begins a look into the store, and calls over behind it. It does not wait.
+// Start begins a lookup in the store, and calls over after it. It does not wait.
 func (x *Index) Start(l *Lookup, over func()) {
-	next := lookupInLine{l, time.Now().Add(x.patience), over}
+	next := queuedLookup{l, time.Now().Add(x.patience), over}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.asking == referenceLooks {
-		x.line.Push(next)
+	if x.active == referenceLookups {
+		x.queue.Push(next)
 		return
 	}
-	x.asking++
+	x.active++
 	go x.run(next)
 }
 
-// run looks, and then takes the next lookup of the line until the line is empty.
-func (x *Index) run(next lookupInLine) {
+// run runs lookups until the queue is empty.
+func (x *Index) run(next queuedLookup) {
 	for more := true; more; {
-		x.look(next.Lookup, next.deadline)
+		x.query(next.Lookup, next.deadline)
 		next.over()
 		x.mu.Lock()
-		if more = x.line.Len() > 0; more {
-			next = x.line.Pop()
+		if more = x.queue.Len() > 0; more {
+			next = x.queue.Pop()
 		} else {
-			x.asking--
+			x.active--
 		}
 		x.mu.Unlock()
 	}
 }
 
-// look asks the store once. Only ErrNotFound says that there is no such deposit; any other error
-// leaves it open.
-func (x *Index) look(l *Lookup, deadline time.Time) {
+// query asks the store once. Only ErrNotFound means that there is no such deposit.
+func (x *Index) query(l *Lookup, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	err := ctx.Err()

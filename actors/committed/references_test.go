@@ -13,9 +13,9 @@ import (
 	"exchange/persistence"
 )
 
-// Looks are bounded, in number and in time, and all come back.
-func TestLooksForReferencesAreBounded(t *testing.T) {
-	const n = 10 * referenceLooks
+// Lookups are bounded, in number and time, and all finish.
+func TestReferenceLookupsAreBounded(t *testing.T) {
+	const n = 10 * referenceLookups
 	back := make(chan *Lookup, n)
 	ask := func(x *Index) {
 		l := new(Lookup)
@@ -26,9 +26,9 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	for range n {
 		ask(x)
 	}
-	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLooks; {
+	for end := time.Now().Add(time.Minute); store.at.Load() != referenceLookups; {
 		if time.Now().After(end) {
-			t.Fatal("not as many as may be are at the store")
+			t.Fatal("fewer lookups than the limit are running")
 		}
 		runtime.Gosched()
 	}
@@ -38,11 +38,11 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if most := store.most.Load(); most > referenceLooks {
-		t.Errorf("%d were at the store at once", most)
+	if most := store.most.Load(); most > referenceLookups {
+		t.Errorf("%d lookups ran at once", most)
 	}
 
-	// One that does not answer is given up, and so are those that stand in line.
+	// A lookup without an answer is given up, and so are the queued ones.
 	store.gone = make(chan struct{})
 	x.patience = time.Millisecond
 	for range n {
@@ -56,8 +56,8 @@ func TestLooksForReferencesAreBounded(t *testing.T) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.asking < 0 || x.line.Len() != 0 {
-		t.Errorf("%d still ask, and %d stand in line", x.asking, x.line.Len())
+	if x.active < 0 || x.queue.Len() != 0 {
+		t.Errorf("%d still running, and %d queued", x.active, x.queue.Len())
 	}
 }
 

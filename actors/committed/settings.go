@@ -8,7 +8,7 @@ import (
 	"exchange/core/trading"
 )
 
-// TradingSettings asks what an account's orders do that do not say so themselves.
+// TradingSettings asks for an account's defaults for its orders.
 type TradingSettings struct {
 	account uint32
 
@@ -27,9 +27,9 @@ type KeySwitch struct {
 	account uint32
 	Key     uint32 // number
 
-	Switch event.Switch // not armed: there is none
-	// MaintainedUs is the time at which the newest maintenance has ended, in Unix microseconds; 0:
-	// none has.
+	Switch event.Switch // not armed: none
+	// MaintainedUs is the end of the newest maintenance that has ended, in Unix microseconds; 0:
+	// none.
 	MaintainedUs int64
 }
 
@@ -45,27 +45,27 @@ func (q *KeySwitch) from(c *Side) (needs uint64) {
 	return 0
 }
 
-// Means asks what an account has for one more order, and how many orders are open already.
+// Means asks for the funds and limits of an account for one more order.
 type Means struct {
 	account  uint32
 	Pair     uint16    // of the order
-	Currency uint16    // of the money that it needs
-	Most     OpenCount // that the account may have in the pair; 0: not asked
+	Currency uint16    // that the order needs
+	Most     OpenCount // limits of the account in the pair; 0: not asked
 	ClientID event.ClientID
-	NowUs    int64 // at which ClientID is asked for
+	NowUs    int64 // time for the check of ClientID
 
-	TakenBy   uint64 // order because of which the order cannot have ClientID; 0: it can
+	TakenBy   uint64 // order that occupies ClientID; 0: none
 	Available money.Balance
 	Open      int       // all open orders of the account
-	InPair    OpenCount // those in the pair; zero if none of them can be as many as Most says
+	InPair    OpenCount // those in the pair; zero if Most cannot be reached
 	Book      OpenCount // all orders of the pair, of any account
 }
 
 // An OpenCount counts open orders.
 type OpenCount struct {
-	Orders int // all, those that wait for a trigger included
-	Stops  int // of these, those that wait for a trigger, in the book or outside it
-	GTD    int // of these, those that expire
+	Orders int // all, including untriggered stops
+	Stops  int // of these, untriggered stops, in the book or outside
+	GTD    int // of these, orders that expire
 }
 
 func (q *Means) of(account uint32) { q.account = account }
@@ -108,7 +108,7 @@ func openIn(a *state.Account, p *state.Pair) (n OpenCount) {
 
 // Switches asks for all armed dead man's switches, by account and key.
 type Switches struct {
-	Account uint32 // of the only account that counts; 0: all count
+	Account uint32 // only this account; 0: all
 
 	List []NamedSwitch
 }

@@ -11,14 +11,15 @@ import (
 	"exchange/core/trading"
 )
 
-// A teller folds records of one pair, and tells what the feed makes of each.
-type teller struct {
+// A feedTest folds records of one pair, and describes the feed's update for each.
+type feedTest struct {
 	t *testing.T
 	c *Side
 }
 
-// special returns a teller of a pair with two accounts, which have 100 of both currencies each.
-func special(t *testing.T) *teller {
+// newFeedTest returns a feedTest of a pair with two accounts, which have 100 of both currencies
+// each.
+func newFeedTest(t *testing.T) *feedTest {
 	records := []event.Record{
 		{Kind: event.KindCurrency, Currency: event.Currency{Number: 1, Code: "BTC"}},
 		{Kind: event.KindCurrency, Currency: event.Currency{Number: 2, Code: "USD"}},
@@ -30,18 +31,18 @@ func special(t *testing.T) *teller {
 			ID: i + 1, Account: uint32(i/2 + 1), Currency: uint16(i%2 + 1), Amount: 100e8,
 			Reference: fmt.Sprint(i)}})
 	}
-	return &teller{t, &Side{state: folded(t, records...), feeds: []*feed{{updates: 1, levels: 1,
-		watchers: make([]watcher, 1)}}}}
+	return &feedTest{t, &Side{state: folded(t, records...), feeds: []*feed{{updates: 1, levels: 1,
+		watchers: make([]pairWatcher, 1)}}}}
 }
 
-// order returns a whole order of ann's (1) or ben's (2), which rests.
+// order returns a resting order of ann's (1) or ben's (2).
 func order(id uint64, account uint32, side trading.Side, price, amount money.Amount) event.Order {
 	return event.Order{ID: id, Account: account, Side: side, Price: money.Price(price * 1e8),
 		Amount: amount * 1e8, Remaining: amount * 1e8}
 }
 
-// told folds a record, and returns the update that the feed makes of it, "" if it makes none.
-func (w *teller) told(r event.Record) string {
+// fold folds a record, and describes the feed's update for it; "": none.
+func (w *feedTest) fold(r event.Record) string {
 	w.t.Helper()
 	var e state.Effects
 	r.Pair = 1
@@ -74,29 +75,29 @@ func (w *teller) told(r event.Record) string {
 	return text
 }
 
-// tells wants the update that the feed makes of a record.
-func (w *teller) tells(what string, r event.Record, want string) {
+// expect folds a record, and expects an update.
+func (w *feedTest) expect(what string, r event.Record, want string) {
 	w.t.Helper()
-	if got := w.told(r); got != want {
-		w.t.Errorf("%s: told is %q, want %q", what, got, want)
+	if got := w.fold(r); got != want {
+		w.t.Errorf("%s: got %q, want %q", what, got, want)
 	}
 }
 
-func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
-	w := special(t)
-	f := w.tells
+func TestFeedUpdatesOfInstructedOrders(t *testing.T) {
+	w := newFeedTest(t)
+	f := w.expect
 	iceberg := order(1, 1, trading.Sell, 10, 4)
-	f("an iceberg is told as it is displayed", event.Record{Kind: event.KindInstructed,
+	f("an iceberg is published as displayed", event.Record{Kind: event.KindInstructed,
 		Order: iceberg, Instructions: trading.Instructions{Display: 1e8}},
 		"1: +1, sell 1 at 10, 0 trades; sell at 10=1")
-	f("a waiting order is told to its owner alone", event.Record{Kind: event.KindStop,
+	f("a stop is sent to its owner only", event.Record{Kind: event.KindStop,
 		Order: order(2, 1, trading.Buy, 11, 1), Trigger: trading.Trigger{Price: 12e8,
 			When: trading.Rise}}, "")
 	f("and so is its change", event.Record{Kind: event.KindAmended,
 		Order: order(2, 1, trading.Buy, 11, 1), Amended: event.Amended{ID: 3,
 			Was: event.Was{Price: 11e8, Open: 1e8}},
 		Trigger: trading.Trigger{Price: 10e8, When: trading.Rise}}, "")
-	f("a change of what is hidden is not told", event.Record{Kind: event.KindAmended,
+	f("a change of the hidden part is not published", event.Record{Kind: event.KindAmended,
 		Order: order(1, 1, trading.Sell, 10, 3), Amended: event.Amended{ID: 4, Kept: true,
 			Was: event.Was{Price: 10e8, Open: 4e8}},
 		Instructions: trading.Instructions{Display: 1e8, ExpireUs: 50}}, "")
@@ -117,7 +118,7 @@ func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 		MakerRemaining: 2e8}}
 	kills := takes
 	kills.ID, kills.Trades, kills.Remaining = 8, nil, 3e8
-	f("an order that is killed is told to its owner alone", event.Record{
+	f("a killed order is sent to its owner only", event.Record{
 		Kind: event.KindInstructed, Order: kills,
 		Instructions: trading.Instructions{FOK: true, Cancelled: trading.CancelledFOK}}, "")
 	takes.ID, takes.Amount, takes.Remaining, takes.RestCancelled = 9, 4e8, 1e8, true
@@ -125,7 +126,7 @@ func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 		event.Trade{ID: 2, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 1e8,
 			MakerRemaining: 1e8},
 		event.Trade{ID: 3, Maker: 1, MakerAccount: 1, Price: 10e8, Amount: 1e8})
-	f("own orders go before the trades are told", event.Record{Kind: event.KindInstructed,
+	f("own orders are removed before the trades", event.Record{Kind: event.KindInstructed,
 		Order: takes, Instructions: trading.Instructions{IOC: true,
 			SelfTrade: trading.SelfTradeCancelBoth, Cancelled: trading.CancelledSelfTrade,
 			Prevented: []trading.Prevented{{Before: 3, Order: 5, Cancel: 10, Price: 11e8,
@@ -140,26 +141,26 @@ func TestWhatTheFeedTellsOfOrdersWithInstructions(t *testing.T) {
 		"7: cancel of 2 by 11, buy 1 at 11; buy at 11=0")
 }
 
-func TestWhatTheFeedTellsOfEndsAndOtherHalves(t *testing.T) {
-	w := special(t)
-	f := w.tells
+func TestFeedUpdatesOfExpiriesAndOCOs(t *testing.T) {
+	w := newFeedTest(t)
+	f := w.expect
 	until := trading.Instructions{ExpireUs: 50}
 	for id := uint64(1); id <= 3; id++ {
 		o := order(id, 1, trading.Buy, 5, 1)
 		if o.Price = money.Price(id) * 1e8; id == 2 {
-			w.told(event.Record{Kind: event.KindStop, Order: o, Instructions: until,
+			w.fold(event.Record{Kind: event.KindStop, Order: o, Instructions: until,
 				Trigger: trading.Trigger{Price: 9e8, When: trading.Rise}})
 			continue
 		}
-		w.told(event.Record{Kind: event.KindInstructed, Order: o, Instructions: until})
+		w.fold(event.Record{Kind: event.KindInstructed, Order: o, Instructions: until})
 	}
 	oco := trading.Instructions{OCO: trading.OCO{Trigger: 4e8, Price: 8e8}}
-	w.told(event.Record{Kind: event.KindInstructed, Order: order(4, 2, trading.Sell, 9, 2),
+	w.fold(event.Record{Kind: event.KindInstructed, Order: order(4, 2, trading.Sell, 9, 2),
 		Instructions: oco})
 	sell := order(5, 2, trading.Sell, 3, 1)
 	sell.Remaining, sell.Trades = 0, []event.Trade{{ID: 1, Maker: 3, MakerAccount: 1, Price: 3e8,
 		Amount: 1e8}}
-	w.told(event.Record{Kind: event.KindOrder, Order: sell})
+	w.fold(event.Record{Kind: event.KindOrder, Order: sell})
 	f("another half that is triggered", event.Record{Kind: event.KindTriggered,
 		Order: order(4, 2, trading.Sell, 8, 2), Instructions: oco,
 		Triggered: event.Triggered{Was: event.Was{Price: 9e8, Open: 2e8}, FromBook: true}},
@@ -171,13 +172,13 @@ func TestWhatTheFeedTellsOfEndsAndOtherHalves(t *testing.T) {
 		"6: -1 by 7, buy 1 at 1; buy at 1=0")
 }
 
-func TestListsHaveWaitingOrdersWithWhatTheySay(t *testing.T) {
-	w := special(t)
-	w.told(event.Record{Kind: event.KindOrder, Order: order(1, 1, trading.Sell, 10, 1)})
-	w.told(event.Record{Kind: event.KindInstructed, Order: order(2, 1, trading.Sell, 11, 1),
+func TestListsContainStopsWithInstructions(t *testing.T) {
+	w := newFeedTest(t)
+	w.fold(event.Record{Kind: event.KindOrder, Order: order(1, 1, trading.Sell, 10, 1)})
+	w.fold(event.Record{Kind: event.KindInstructed, Order: order(2, 1, trading.Sell, 11, 1),
 		Instructions: trading.Instructions{PostOnly: true}})
 	stop := trading.Instructed{Trigger: trading.Trigger{Price: 9e8, When: trading.Fall}}
-	w.told(event.Record{Kind: event.KindStop, Order: order(3, 1, trading.Sell, 8, 1),
+	w.fold(event.Record{Kind: event.KindStop, Order: order(3, 1, trading.Sell, 8, 1),
 		Trigger: stop.Trigger})
 	for filter, want := range map[WaitFilter][]uint64{0: {3, 2, 1}, OnlyWaiting: {3},
 		NotWaiting: {2, 1}} {
@@ -200,7 +201,7 @@ func TestListsHaveWaitingOrdersWithWhatTheySay(t *testing.T) {
 	says := (&trading.Instructed{Instructions: trading.Instructions{PostOnly: true}}).Pack()
 	for id, want := range map[uint64]trading.Packed{1: "", 2: says, 3: stop.Pack()} {
 		q := OneOrder{Account: 1, ID: id}
-		if q.from(w.c); !q.Found || q.Order.Instructed != want || waits(&q.Order) != (id == 3) {
+		if q.from(w.c); !q.Found || q.Order.Instructed != want || isStop(&q.Order) != (id == 3) {
 			t.Errorf("order %d is %+v, want it to say %x", id, q.Order, string(want))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence"
 )
 
-// Newest asks how far the lists of the history go. The history is ready for it.
+// Newest asks for the newest ids in the lists of the history, once the history has caught up.
 type Newest struct {
 	Trades  []uint64 // by pair-1: the newest trade's id
 	Deposit uint64
@@ -23,12 +23,12 @@ func (q *Newest) from(c *Side) (needs uint64) {
 	return c.state.Seq()
 }
 
-// A Statement is what an account has at one moment, with the lists of all that changed it until
-// then. The lists may be long, so they hold no slot.
+// A Statement contains an account's holdings at one sequence, and the lists of everything that
+// changed them. The lists may be long, so they hold no slot.
 type Statement struct {
 	Account    uint32
 	Holdings   []ledger.Holding
-	TradeCount uint64 // trades that the account ever had; of the fee account: all trades
+	TradeCount uint64 // trades of the account ever; of the fee account: all trades
 
 	name    string
 	seq     uint64
@@ -36,7 +36,7 @@ type Statement struct {
 	history persistence.History
 }
 
-// Statement returns the statement of the account with a name; nil: there is none.
+// Statement returns the statement of the account with a name; nil: no such account.
 func (d *Door) Statement(name string) (*Statement, error) {
 	q := &Statement{name: name, history: d.history}
 	if err := d.Ask(q, nil, 0); err != nil || q.Account == 0 {
@@ -51,13 +51,13 @@ func (q *Statement) from(c *Side) (needs uint64) {
 	if a := s.AccountByName(q.name); a != nil {
 		q.Account = a.ID
 		q.Holdings = append(q.Holdings, a.Wallet.Holdings()...)
-		q.TradeCount = s.TradeCount(q.traders())
+		q.TradeCount = s.TradeCount(q.tradesAccount())
 	}
 	return q.newest.from(c)
 }
 
-// traders returns the account whose trades count; 0: the fee account has fees of all trades.
-func (q *Statement) traders() uint32 {
+// tradesAccount returns the account whose trades count; 0: all, for the fee account.
+func (q *Statement) tradesAccount() uint32 {
 	if q.name == directory.FeeAccount {
 		return 0
 	}
@@ -65,9 +65,9 @@ func (q *Statement) traders() uint32 {
 }
 
 // Trades calls fn for the account's trades, newest first, until fn returns false. For the fee
-// account it does so for all trades.
+// account these are all trades.
 func (q *Statement) Trades(ctx context.Context, fn func(*Trade) bool) error {
-	return q.history.Trades(ctx, persistence.TradeQuery{Account: q.traders()},
+	return q.history.Trades(ctx, persistence.TradeQuery{Account: q.tradesAccount()},
 		func(t *Trade) bool { return t.ID > q.newest.Trades[t.Pair-1] || fn(t) })
 }
 

@@ -9,9 +9,9 @@ import (
 	"exchange/core/event"
 )
 
-// A Status is what keeps orders out: a maintenance, and halts of pairs.
+// A Status lists the current bars on orders: a maintenance, and halts of pairs.
 type Status struct {
-	TimeUs      int64 // time at which it was told, in microseconds since the epoch
+	TimeUs      int64 // time of the answer, in microseconds since the epoch
 	Maintenance event.Maintenance
 	Halted      []uint16 // numbers of pairs, ascending
 }
@@ -19,25 +19,25 @@ type Status struct {
 // A StatusChange is the beginning or the end of a halt or of a maintenance.
 type StatusChange struct {
 	TimeUs      int64  // of its record, in microseconds since the epoch
-	Pair        uint16 // number of the pair; 0: it is about maintenance
+	Pair        uint16 // number of the pair; 0: a maintenance
 	Halted      bool
 	Maintenance event.Maintenance
 }
 
-// StatusChanges is a message to a channel's actor: the changes of one batch, in the order of their
-// records. Shared: read only.
+// StatusChanges is a message to a channel's actor: the changes of one batch, in record order.
+// Shared: read only.
 type StatusChanges struct{ List []StatusChange }
 
-// A statusFeed has the watchers of the status. The committed actor owns it.
+// A statusFeed holds the watchers of the status. The committed actor owns it.
 type statusFeed struct {
-	watchers []*actor.PID
-	forming  []StatusChange // of the batch that is being folded
+	channels []*actor.PID
+	forming  []StatusChange // of the batch being folded
 }
 
-// watchStatus answers a channel with the status, and tells it of all changes from now on.
+// watchStatus answers a channel with the status, and sends it all later changes.
 func (c *Side) watchStatus(w *Watch) {
 	c.status.remove(w.Channel)
-	c.status.watchers = append(c.status.watchers, w.Channel)
+	c.status.channels = append(c.status.channels, w.Channel)
 	c.out.Notify(w.Channel, &Watched{Token: w.Token, Status: c.statusNow()})
 }
 
@@ -52,7 +52,7 @@ func (c *Side) statusNow() *Status {
 	return s
 }
 
-// StatusNow asks what keeps orders out.
+// StatusNow asks for the current status.
 type StatusNow struct{ *Status }
 
 func (q *StatusNow) from(c *Side) (needs uint64) {
@@ -61,12 +61,12 @@ func (q *StatusNow) from(c *Side) (needs uint64) {
 }
 
 func (f *statusFeed) remove(channel *actor.PID) {
-	f.watchers = slices.DeleteFunc(f.watchers, func(pid *actor.PID) bool { return pid == channel })
+	f.channels = slices.DeleteFunc(f.channels, func(pid *actor.PID) bool { return pid == channel })
 }
 
-// noteStatus keeps the change that a record made, if it made one.
+// noteStatus records the change of status by a record, if any.
 func (c *Side) noteStatus(r *event.Record) {
-	if len(c.status.watchers) == 0 {
+	if len(c.status.channels) == 0 {
 		return
 	}
 	x := StatusChange{TimeUs: r.TimeUs}
@@ -81,14 +81,14 @@ func (c *Side) noteStatus(r *event.Record) {
 	c.status.forming = append(c.status.forming, x)
 }
 
-// tellStatus ends a batch: it tells the watchers of the batch's changes.
-func (c *Side) tellStatus() {
+// notifyStatus sends the watchers the changes of the batch that ends.
+func (c *Side) notifyStatus() {
 	if len(c.status.forming) == 0 {
 		return
 	}
 	m := &StatusChanges{c.status.forming}
 	c.status.forming = nil
-	for _, channel := range c.status.watchers {
+	for _, channel := range c.status.channels {
 		c.out.Notify(channel, m)
 	}
 }

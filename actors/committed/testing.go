@@ -11,23 +11,23 @@ import (
 	"exchange/persistence"
 )
 
-// Imaging reports whether a snapshot is on its way: for tests of package actors, on its turn.
-func Snapshotting(c *Side) bool { return c.imaging }
+// Snapshotting reports whether a snapshot is in flight: for tests of package actors, on its turn.
+func Snapshotting(c *Side) bool { return c.snapshotting }
 
 // Waiting returns the number of reads that wait for the history: for tests of package actors, on
 // its turn.
 func Waiting(c *Side) int { return len(c.waiting) }
 
-// Looks returns the number of looks that wait for their records: for tests of package actors, on
-// its turn.
-func Callbacks(c *Side) int { return len(c.looks) }
+// Callbacks returns the number of callbacks waiting for their records: for tests of package actors,
+// on its turn.
+func Callbacks(c *Side) int { return len(c.callbacks) }
 
 // References returns the references of deposits in memory, sorted: for tests of package actors, on
 // its turn.
 func References(c *Side) []string { return slices.Sorted(maps.Keys(c.references)) }
 
-// ReadNonces returns the number of keys whose nonces reads have used: for tests of package actors,
-// on its turn.
+// ReadNonces returns the number of keys with nonces used by reads: for tests of package actors, on
+// its turn.
 func ReadNonces(c *Side) int { return len(c.readNonces) }
 
 // OpenRows returns the rows of an account's open orders, by their ids: for tests of package actors.
@@ -50,15 +50,15 @@ func PendingRows(a *state.Account) map[uint64]Withdrawal {
 	return rows
 }
 
-// SetSnapshots says when snapshots are due: for tests of package actors, on its turn.
+// SetSnapshots sets the snapshot policy: for tests of package actors, on its turn.
 func SetSnapshots(c *Side, p SnapshotPolicy) { c.snapshot = p }
 
-// SetPatience says for how long reads wait: for tests of package actors.
-func SetPatience(d *Door, patience time.Duration) { d.wait.Store(int64(patience)) }
+// SetPatience sets how long reads wait: for tests of package actors.
+func SetPatience(d *Door, patience time.Duration) { d.patienceNs.Store(int64(patience)) }
 
-// Reading returns the number of reads in flight that complete no command: for tests of package
+// NormalReads returns the number of reads in flight that complete no command: for tests of package
 // actors.
-func NormalReads(d *Door) int64 { return d.reading.Load() }
+func NormalReads(d *Door) int64 { return d.normalReads.Load() }
 
 // EmptyPools forgets pooled reads: for tests of package actors, whose simulation lives in bubbles.
 func EmptyPools() { reads = sync.Pool{New: reads.New} }
@@ -70,10 +70,10 @@ const (
 	DeepAge     = deepAge
 )
 
-// SetMinute changes when a ticker was made: for tests of package actors.
+// SetMinute changes the minute of a ticker: for tests of package actors.
 func SetMinute(v *View, minute int64) { v.minute = minute }
 
-// SetAge changes when a view was made: for tests of package actors.
+// SetAge changes the age of a view: for tests of package actors.
 func SetAge(v *View, age time.Duration) { v.at = time.Now().Add(-age) }
 
 // RecentTrades returns the trades of a pair (0: of all) in memory, and whether the store has older
@@ -90,7 +90,7 @@ func RecentCandles(c *Side, pair uint16, f market.Frame) (list []market.Candle, 
 	return k.list, k.older
 }
 
-// DriveProjector is Run with waits that end when wait returns: for tests of package actors, whose
+// DriveProjector is Run with waits controlled by wait: for tests of package actors, whose
 // simulation chooses when.
 func DriveProjector(p *Projector, wait func(until func() bool)) {
 	defer close(p.finished)
@@ -120,15 +120,14 @@ const StepRows = stepRows
 // History returns the lists of the store: for tests of package actors, which read whole lists.
 func History(d *Door) persistence.History { return d.history }
 
-// BeginFollowUp takes a slot of the reads that complete the answer to a command: for tests of
-// package actors.
+// BeginFollowUp takes a slot for follow-up reads: for tests of package actors.
 func BeginFollowUp(d *Door) error {
 	_, err := d.beginRead(true)
 	return err
 }
 
-// OccupyLongQueries takes all turns of long queries of the history, and free gives them back: for
-// tests of package gateway, of which queries wait.
+// OccupyLongQueries takes all turns of long queries, and free releases them: for tests of package
+// gateway that make queries wait.
 func OccupyLongQueries(d *Door) (free func()) {
 	slots := d.side.scans.slots
 	for range cap(slots) {
@@ -141,15 +140,15 @@ func OccupyLongQueries(d *Door) (free func()) {
 	}
 }
 
-// LongQueries returns the number of long queries of the history: for tests of package gateway, of
-// which queries wait.
-func LongQueries(d *Door) int { return d.side.scans.waiting() }
+// LongQueries returns the number of long queries: for tests of package gateway that make queries
+// wait.
+func LongQueries(d *Door) int { return d.side.scans.queryCount() }
 
-func (t *turns) waiting() (n int) {
+func (t *turns) queryCount() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, own := range t.owners {
-		n += own.queries
+	for _, own := range t.byClient {
+		n += own.count
 	}
 	return n
 }

@@ -14,12 +14,12 @@ type TradeQuery struct {
 	After     uint64 // only ids above
 	SinceUs   int64  // only with Pair: at this time or later
 	UntilUs   int64  // only with Pair: at this time or earlier
-	Offset    int    // matching rows to leave out first
+	Offset    int    // matching rows to skip
 	Limit     int
 	Ascending bool // oldest first
 }
 
-// stored returns the query as the store is asked it.
+// stored returns the query for the store.
 func (q *TradeQuery) stored() persistence.TradeQuery {
 	return persistence.TradeQuery{Pair: q.Pair, Before: q.Before, After: q.After,
 		SinceUs: q.SinceUs, UntilUs: q.UntilUs, Offset: q.Offset, Ascending: q.Ascending}
@@ -40,7 +40,7 @@ func (d *Door) Trades(by Client, q TradeQuery) (*List[Trade], error) {
 		return nil, err
 	}
 	list, complete := newList(&tradeLists), newest.Complete
-	if complete { // memory has all of them, even while the store does not answer
+	if complete { // memory is complete, even while the store does not answer
 		list.Rows, newest.Trades = newest.Trades, list.Rows
 	}
 	*newest = NewestTrades{Trades: kept(newest.Trades)}
@@ -51,18 +51,18 @@ func (d *Door) Trades(by Client, q TradeQuery) (*List[Trade], error) {
 	return v.trades(list, q.stored(), q.Limit)
 }
 
-// An OwnTrade is a trade as an account that took part in it sees it.
+// An OwnTrade is a trade from the view of one of its accounts.
 type OwnTrade struct {
 	Trade
 	Order    uint64 // the account's own
-	Maker    bool   // its order was there first
-	ClientID string // of its order; "": none, or forgotten with the order
+	Maker    bool   // its order was the resting one
+	ClientID string // of its order; "": none, or dropped with the order
 }
 
 var ownTradeLists pool[List[OwnTrade]]
 
-// OwnTrades lists trades in which the asker's account took part. takerSide is the side of a trade's
-// taker and own that of the account; 0 is either. Of a trade with itself the account sees the
+// OwnTrades lists trades in which the client's account took part. takerSide is the side of a
+// trade's taker and own that of the account; 0 is either. Of a self-trade the account sees the
 // taker's part. The caller frees the list.
 func (d *Door) OwnTrades(by Client, takerSide, own trading.Side, q TradeQuery) (*List[OwnTrade],
 	error) {
@@ -71,7 +71,7 @@ func (d *Door) OwnTrades(by Client, takerSide, own trading.Side, q TradeQuery) (
 		return nil, err
 	}
 	defer v.end()
-	if _, err := v.written(); err != nil {
+	if _, err := v.awaitHistory(); err != nil {
 		return nil, err
 	}
 	stored, account := q.stored(), by.Key.Account.ID
@@ -166,8 +166,8 @@ func (v *visit) trades(list *List[Trade], q persistence.TradeQuery, limit int) (
 	}))
 }
 
-// NewestTrades asks for public trades. If Complete, memory has all of them. Otherwise the store has
-// them once it has answered.
+// NewestTrades asks for public trades. If Complete, the answer is in Trades, otherwise in the
+// store.
 type NewestTrades struct {
 	TradeQuery
 

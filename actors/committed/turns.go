@@ -6,73 +6,72 @@ import (
 	"sync"
 )
 
-// turns bound how many long queries of clients work at once in a process, because they share its
-// processors and must never have them all. A long query goes through thousands of rows. Long
-// queries take turns, a piece each, and each account or address has one turn at a time. Short
-// queries take no turn.
+// turns limit the concurrent long queries of clients in a process, because these must never use all
+// processors. A long query reads thousands of rows. Long queries take turns, a piece each, and each
+// account or address has one turn at a time. Short queries take no turn.
 type turns struct {
-	slots chan struct{} // an element for each query that works
+	slots chan struct{} // an element for each running query
 
-	mu     sync.Mutex
-	owners map[scanClient]*ownTurn // accounts and addresses with long queries
+	mu       sync.Mutex
+	byClient map[scanClient]*clientTurn // accounts and addresses with long queries
 }
 
-type ownTurn struct {
-	slot    chan struct{} // capacity 1
-	queries int           // that have the slot or wait for it
+type clientTurn struct {
+	slot  chan struct{} // capacity 1
+	count int           // queries that hold the slot or wait for it
 }
 
 func newTurns() *turns {
 	return &turns{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		owners: map[scanClient]*ownTurn{}}
+		byClient: map[scanClient]*clientTurn{}}
 }
 
-func (t *turns) join(c scanClient) *ownTurn {
+func (t *turns) join(c scanClient) *clientTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.owners[c]
+	own := t.byClient[c]
 	if own == nil {
-		own = &ownTurn{slot: make(chan struct{}, 1)}
-		t.owners[c] = own
+		own = &clientTurn{slot: make(chan struct{}, 1)}
+		t.byClient[c] = own
 	}
-	own.queries++
+	own.count++
 	return own
 }
 
 func (t *turns) leave(c scanClient) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	own := t.owners[c]
-	if own.queries--; own.queries == 0 {
-		delete(t.owners, c)
+	own := t.byClient[c]
+	if own.count--; own.count == 0 {
+		delete(t.byClient, c)
 	}
 }
 
-// A scan is one visit, whose queries may become long ones.
+// A scan paces the queries of one visit, which may become long ones.
 type scan struct {
-	turns   *turns
-	client  scanClient
-	own     *ownTurn // nil: the scan was never long
-	alone   bool     // it has the slot of its owner
-	working bool     // it has one of all slots
+	turns     *turns
+	client    scanClient
+	own       *clientTurn // nil: never a long query
+	holdsSlot bool        // holds the slot of its client
+	hasTurn   bool        // holds one of the shared slots
 }
 
-// goOn waits for the scan's next turn.
-func (s *scan) goOn(ctx context.Context) error {
-	if !s.alone {
+// takeTurn releases the scan's turn and waits for the next one.
+func (s *scan) takeTurn(ctx context.Context) error {
+	if !s.holdsSlot {
 		if s.own == nil {
 			s.own = s.turns.join(s.client)
 		}
 		if err := enter(ctx, s.own.slot); err != nil {
 			return err
 		}
-		s.alone = true
+		s.holdsSlot = true
 	}
-	s.rest() // the scans that wait go first
+	s.releaseTurn() // waiting scans go first
 	if err := enter(ctx, s.turns.slots); err != nil {
 		return err
 	}
-	s.working = true
+	s.hasTurn = true
 	return nil
 }
 
@@ -85,48 +84,49 @@ func enter(ctx context.Context, slots chan<- struct{}) error {
 	}
 }
 
-// rest gives the scan's turn back, if it has one.
-func (s *scan) rest() {
-	if s.working {
-		s.working = false
+// releaseTurn releases the scan's turn, if it has one.
+func (s *scan) releaseTurn() {
+	if s.hasTurn {
+		s.hasTurn = false
 		<-s.turns.slots
 	}
 }
 
-// end gives back the slots of the scan.
+// end releases the slots of the scan.
 func (s *scan) end() {
-	s.rest()
+	s.releaseTurn()
 	if s.own == nil {
 		return
 	}
-	if s.alone {
+	if s.holdsSlot {
 		<-s.own.slot
 	}
 	s.turns.leave(s.client)
 }
 
-// A GuestScan is a query for the client of an observer, which takes turns with the long queries of
-// this process. The observer, which has its own turns, knows whose query it is.
+// An ObserverScan is a query for a client of an observer. It takes turns with the long queries of
+// this process; the observer limits the turns of each client.
 type ObserverScan struct {
 	scan
 	ctx context.Context
 }
 
-// GuestScan begins a query, which ctx ends. End follows.
+// ObserverScan starts a query, bounded by ctx. The caller must call End.
 func (c *Side) ObserverScan(ctx context.Context) *ObserverScan {
-	return &ObserverScan{scan{turns: c.scans, alone: true}, ctx}
+	return &ObserverScan{scan{turns: c.scans, holdsSlot: true}, ctx}
 }
 
-// GoOn waits for the query's next turn. It is for persistence.WithPace.
-func (g *ObserverScan) TakeTurn() error { return g.goOn(g.ctx) }
+// TakeTurn waits for the query's next turn. It is for persistence.WithPace.
+func (g *ObserverScan) TakeTurn() error { return g.takeTurn(g.ctx) }
 
-// Rest gives the turn back, if the query has one, until the next GoOn.
-func (g *ObserverScan) ReleaseTurn() { g.rest() }
+// ReleaseTurn releases the turn, if the query has one, until the next TakeTurn.
+func (g *ObserverScan) ReleaseTurn() { g.releaseTurn() }
 
 // End ends the query.
 func (g *ObserverScan) End() { g.end() }
 
-// A client is what long queries are counted for: an account, or the address of a public read.
+// A scanClient is the unit that long queries are limited by: an account, or the address of a public
+// read.
 type scanClient struct {
 	account uint32 // 0: the address
 	address uint64

@@ -9,15 +9,15 @@ import (
 	"exchange/persistence"
 )
 
-func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
+func TestLongQueriesTakeTurnsOnePerAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &turns{slots: make(chan struct{}, 1), owners: map[scanClient]*ownTurn{}}
+		all := &turns{slots: make(chan struct{}, 1), byClient: map[scanClient]*clientTurn{}}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		ann, ben := scanClient{account: 1}, scanClient{address: 1}
 		step := func(s *scan) <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- s.goOn(ctx) }()
+			go func() { done <- s.takeTurn(ctx) }()
 			return done
 		}
 		first, second, other := &scan{turns: all, client: ann}, &scan{turns: all, client: ann},
@@ -30,12 +30,12 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		}
 		hers := step(second)
 		synctest.Wait()
-		if n := all.waiting(); n != 2 {
+		if n := all.queryCount(); n != 2 {
 			t.Errorf("her second waits for her first, and %d wait or work", n)
 		}
 		bens := step(other)
 		synctest.Wait()
-		if n := all.waiting(); n != 3 {
+		if n := all.queryCount(); n != 3 {
 			t.Errorf("his waits for its turn, and %d wait or work", n)
 		}
 		first.end()
@@ -51,19 +51,19 @@ func TestAnAccountHasOneLongQueryAtATimeAndAllTakeTurns(t *testing.T) {
 		late := step(last)
 		cancel()
 		if err := <-late; err == nil {
-			t.Error("one goes on whose time is over")
+			t.Error("a cancelled scan continues")
 		}
 		last.end()
 		second.end()
-		if len(all.owners) != 0 || len(all.slots) != 0 {
-			t.Errorf("%d owners and %d slots are left", len(all.owners), len(all.slots))
+		if len(all.byClient) != 0 || len(all.slots) != 0 {
+			t.Errorf("%d owners and %d slots are left", len(all.byClient), len(all.slots))
 		}
 	})
 }
 
-// Queries of observers' clients take turns with those of the process's own, and have none while
-// they rest.
-func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
+// Queries of observers' clients take turns with those of the process's own, and hold none between
+// turns.
+func TestObserverQueriesTakeTurns(t *testing.T) {
 	c := &Side{scans: newTurns()}
 	d := &Door{side: c}
 	free := OccupyLongQueries(d)
@@ -86,7 +86,7 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	g.ReleaseTurn()
 	g.ReleaseTurn()
 	if n := len(c.scans.slots); n > 0 {
-		t.Fatalf("it has its turn while it rests: %d are taken", n)
+		t.Fatalf("it holds its turn after the release: %d are taken", n)
 	}
 	if err := g.TakeTurn(); err != nil {
 		t.Fatal(err)
@@ -96,14 +96,14 @@ func TestQueriesOfObserversTakeTurnsWithTheOthers(t *testing.T) {
 	g = c.ObserverScan(ctx)
 	cancel()
 	if err := g.TakeTurn(); err == nil {
-		t.Error("it works behind the end of its client")
+		t.Error("it runs after the end of its client")
 	}
 	g.End()
 	free()
 }
 
 // A visit that asks while its query is under way would wait for the turn that it may have.
-func TestAVisitHasOneQueryAtATime(t *testing.T) {
+func TestVisitRunsOneQueryAtATime(t *testing.T) {
 	for name, second := range map[string]func(v *visit) error{
 		"a query":    func(v *visit) error { return v.query(nil) },
 		"a question": func(v *visit) error { return v.ask(new(Position)) },

@@ -12,25 +12,25 @@ import (
 )
 
 // Books, tickers and charts are answered from views, because all clients ask for them. A view is
-// immutable and shared. It is made at most once for each state of the pair, and only when a client
-// asks. Its JSON is kept beside it. While it is current, a handler takes it and asks no actor.
+// immutable and shared. It is made at most once for each state of the pair, and only on demand, and
+// caches its JSON. While it is current, handlers use it without asking an actor.
 
 const (
-	// shownLevels is how deep an answer may reach and is always current.
+	// shownLevels is the depth up to which answers are always current.
 	shownLevels = 100
-	// shownOrders is how many orders of a side an answer may have and is always current, also where
-	// they reach deeper; and mostShownOrders bounds those of the levels above, because all of them
-	// are copied for each state of the book that a client asks for: a fifth of a millisecond. It is
-	// the one exception from the promise of shownLevels.
+	// shownOrders is the number of orders of a side up to which answers are always current, even
+	// beyond shownLevels. mostShownOrders bounds the orders of the top levels, because they are
+	// copied for each requested state of the book: a fifth of a millisecond. It is the only
+	// exception to shownLevels.
 	shownOrders, mostShownOrders = 2000, 10_000
-	// deepAge is how old an answer that reaches further may be.
+	// deepAge is the maximum age of a deeper answer.
 	deepAge = 100 * time.Millisecond
-	// depthKept is how long the copy of a book stays that no client asks for, and twice as long at
-	// most. A copy and its JSON take more memory than the book, and the book may be smaller by now.
+	// depthKept is the minimum lifetime of an unused copy of a book; at most twice that. A copy and
+	// its JSON take more memory than the book, which may have shrunk.
 	depthKept = 10 * time.Second
 )
 
-// A ViewKind says which public state of a pair a view shows.
+// A ViewKind is the kind of public state in a view.
 type ViewKind uint8
 
 // The views of a pair.
@@ -41,8 +41,8 @@ const (
 	ViewCandles                 // its newest candles of a frame
 )
 
-// A ViewOf asks for a view. A view that reaches beyond the part of a book that is always current
-// may be a little old as a whole.
+// A ViewQuestion asks for a view. A view that is deeper than the always current part of a book may
+// be up to deepAge old.
 type ViewQuestion struct {
 	Pair                uint16
 	Kind                ViewKind
@@ -64,29 +64,29 @@ func (q *ViewQuestion) from(c *Side) (needs uint64) {
 // A View is one public state of a pair. Its parts are shared: read only.
 type View struct {
 	UpdateID uint64
-	Depth    *market.Depth   // ViewLevels, ViewOrders; may have more than was asked for
+	Depth    *market.Depth   // ViewLevels, ViewOrders; may have more than requested
 	Ticker   market.Ticker   // ViewTicker
 	Candles  []market.Candle // ViewCandles: the newest, oldest of them first
 	Older    bool            // ViewCandles: the history has older ones
 
 	at        time.Time
-	buy, sell reach // Depth: how much of the copied book is always current
+	buy, sell reach // Depth: the always current part of the copied book
 	minute    int64 // ViewTicker: epoch minute, after which the view is not current
 
-	asked atomic.Bool // a client was given it since forgetDepths looked
+	recentlyUsed atomic.Bool // used by a client since the last forgetDepths
 
 	keep sync.Once
 	kept any // of the view's reader
 }
 
-// Kept returns the value that the view's reader keeps beside it, such as its JSON. make makes the
+// Kept returns the value that the view's reader caches in it, such as its JSON. make makes the
 // value for the first caller.
 func (v *View) Kept(make func() any) any {
 	v.keep.Do(func() { v.kept = make() })
 	return v.kept
 }
 
-// A viewCache shows the newest views of one pair. The committed actor writes it; handlers read it.
+// A viewCache holds the newest views of one pair. The committed actor writes it; handlers read it.
 type viewCache struct {
 	version atomic.Uint64 // update id of the committed state
 	views   [viewSlots]atomic.Pointer[View]
@@ -103,8 +103,8 @@ const (
 	viewSlots = slotChart + market.FrameCount
 )
 
-// find returns a view that may be shown, nil if there is none. current: the cache is as new as all
-// that was released.
+// find returns a valid view, nil if there is none. current: the cache is up to date with everything
+// released.
 func (b *viewCache) find(kind ViewKind, frame market.Frame, limitBuy, limitSell int,
 	current bool) *View {
 	now := time.Now()
@@ -133,15 +133,15 @@ func (b *viewCache) find(kind ViewKind, frame market.Frame, limitBuy, limitSell 
 	return nil
 }
 
-// taken notes that a client was given the view.
+// taken marks the view as used by a client.
 func (v *View) taken() *View {
-	if !v.asked.Load() { // a write would take the line from the other processors
-		v.asked.Store(true)
+	if !v.recentlyUsed.Load() { // a write would invalidate the cache line of other processors
+		v.recentlyUsed.Store(true)
 	}
 	return v
 }
 
-// forgetDepths forgets the copies of books that no client was given since the look before.
+// forgetDepths drops the copies of books that no client used since the last call.
 func (c *Side) forgetDepths(now time.Time) {
 	if now.Sub(c.forgot) < depthKept {
 		return
@@ -149,19 +149,19 @@ func (c *Side) forgetDepths(now time.Time) {
 	c.forgot = now
 	for _, b := range c.caches {
 		for _, slot := range [...]int{slotLevels, slotDeepLevels, slotOrders, slotDeepOrders} {
-			if v := b.views[slot].Load(); v != nil && !v.asked.Swap(false) {
+			if v := b.views[slot].Load(); v != nil && !v.recentlyUsed.Swap(false) {
 				b.views[slot].Store(nil)
 			}
 		}
 	}
 }
 
-// isDeep reports whether an answer reaches beyond what is always current.
+// isDeep reports whether an answer exceeds the always current part.
 func (v *View) isDeep(limitBuy, limitSell int) bool {
 	return v.buy.endsBefore(limitBuy) || v.sell.endsBefore(limitSell)
 }
 
-// A reach is how much of one side of a book is always current.
+// A reach is the always current part of one side of a book.
 type reach struct {
 	most int  // levels or orders
 	more bool // the side may have more
@@ -192,7 +192,7 @@ func slotsOf(kind ViewKind) (slot, deep int) {
 	return slotOrders, slotDeepOrders
 }
 
-// view answers with the view in the cache, or with a new one that it puts there.
+// view answers with the cached view, or with a new one that it caches.
 func (c *Side) view(q *ViewQuestion) {
 	if q.View = c.caches[q.Pair-1].find(q.Kind, q.frame, q.LimitBuy, q.LimitSell,
 		true); q.View != nil {
@@ -219,7 +219,7 @@ func (c *Side) newView(q *ViewQuestion) {
 	q.View = v
 }
 
-// room returns an empty list with memory for as many entries as last has, and a few more.
+// room returns an empty list with capacity for the entries of last, and a few more.
 func room[T any](last []T) []T {
 	if len(last) == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (v *View) copyDepth(q *ViewQuestion, p *state.Pair, b *viewCache) int {
 		slot, buy, sell = deep, -1, -1
 	}
 	v.Depth = new(market.Depth)
-	// memory of about the same size at once: a deep book is megabytes
+	// one allocation of about the last size: a deep book takes megabytes
 	if last := b.views[slot].Load(); last != nil {
 		d := last.Depth
 		v.Depth.BuyLevels, v.Depth.SellLevels = room(d.BuyLevels), room(d.SellLevels)
@@ -251,7 +251,7 @@ func (v *View) copyDepth(q *ViewQuestion, p *state.Pair, b *viewCache) int {
 	return slot
 }
 
-// datedDepth gives the empty book of a pair that never had an order the time of the view.
+// datedDepth sets the time of the view in the empty book of a pair that never had an order.
 func (v *View) datedDepth() {
 	if v.Depth.TimeUs == 0 {
 		v.Depth.TimeUs = v.at.UnixMicro()

@@ -9,9 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// How far an answer by orders is always current follows from the levels, and from what may be
-// copied for it.
-func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
+// The always current part of an answer by orders depends on the levels, and on mostShownOrders.
+func TestOrdersOfTopLevelsAreAlwaysCurrent(t *testing.T) {
 	f := func(levels, ordersOfEach, want int, more bool) {
 		t.Helper()
 		b, id := matching.New(), uint64(0)
@@ -45,7 +44,7 @@ func TestTheOrdersOfTheTopLevelsAreAlwaysCurrent(t *testing.T) {
 
 // The copy of a book, and its JSON, do not outlive the time in which clients ask for it: a burst
 // would leave the copy of its largest book behind in each pair.
-func TestCopiesOfBooksAreForgottenWhenNoClientAsks(t *testing.T) {
+func TestUnusedBookCopiesAreDropped(t *testing.T) {
 	now := time.Now()
 	depths := []int{slotLevels, slotDeepLevels, slotOrders, slotDeepOrders}
 	others := []int{slotTicker, slotChart}

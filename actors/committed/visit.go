@@ -9,14 +9,14 @@ import (
 	"exchange/persistence"
 )
 
-// An Asker is the client that asks for a list.
+// A Client is the client that asks for a list.
 type Client struct {
 	Key     *directory.Key // whose nonce the list takes; nil: the list is public
 	Nonce   uint64
-	Address uint64 // of a client without a key, as limits count addresses
+	Address uint64 // of a client without a key, as counted by limits
 }
 
-// client returns the account or the address that the asker's long queries count for.
+// scanClient returns the account or the address that limits the client's long queries.
 func (a *Client) scanClient() scanClient {
 	if a.Key != nil {
 		return scanClient{account: a.Key.Account.ID}
@@ -24,20 +24,20 @@ func (a *Client) scanClient() scanClient {
 	return scanClient{address: a.Address}
 }
 
-// A visit is one use of the door. It holds a slot among the reads in flight, and a slot of its
-// account if it is signed, until the store has answered too: so a slow store has no more queries at
-// once than there are slots, and an orderly stop waits for them.
+// A visit is one use of the door. It holds a slot for reads in flight, and one of its account if it
+// is signed, until the store has answered too. So slots bound the queries at a slow store, and an
+// orderly stop waits for them.
 type visit struct {
 	door     *Door
 	by       Client
 	followUp bool   // it completes the answer to a command
 	paced    bool   // its long queries take turns with those of other clients
-	signed   bool   // the nonce is taken, and the account's slot
+	signed   bool   // the nonce and the account's slot are taken
 	slot     bool   // the account's slot is held
 	scan     scan   // of a paced visit
-	querying bool   // a query of the store is under way
-	after    uint64 // the sequence from which on its questions may be answered
-	// state that the newest question was answered from, if the history is lent
+	inQuery  bool   // a query of the store is running
+	after    uint64 // lowest sequence at which its questions may be answered
+	// horizon of the newest answer, if the history is remote
 	horizon *persistence.Horizon
 }
 
@@ -60,7 +60,7 @@ func (d *Door) enterFollowUp() (visit, error) {
 	return visit{door: d, followUp: true, after: d.host.Answered()}, err
 }
 
-// end gives the slots back.
+// end releases the slots.
 func (v *visit) end() {
 	v.scan.end()
 	if v.slot {
@@ -70,18 +70,18 @@ func (v *visit) end() {
 }
 
 // ask asks a question and waits for its answer. The first question of a signed visit takes the
-// nonce. After ErrTimeout the question is not the caller's any more, because an actor may still
-// fill it in. No query is under way, because that may have a turn which others wait for.
+// nonce. After ErrTimeout the caller must not use the question, because an actor may still fill it
+// in. No query may be running, because it may hold a turn that others wait for.
 func (v *visit) ask(q Question) error {
-	if v.querying {
-		panic(fmt.Sprintf("BUG: a visit asks %T while its query of the store is under way", q))
+	if v.inQuery {
+		panic(fmt.Sprintf("BUG: a visit asks %T while its query of the store is running", q))
 	}
 	d := v.door
 	r := newRead(d, q, v.followUp)
 	r.after = v.after
 	throughWallet := v.by.Key != nil && !v.signed
 	if v.by.Key != nil {
-		if o, ok := q.(owned); ok {
+		if o, ok := q.(accountScoped); ok {
 			o.of(v.by.Key.Account.ID)
 		}
 		if throughWallet {
@@ -101,7 +101,7 @@ func (v *visit) ask(q Question) error {
 			d.meter.UnansweredReads.Add(1)
 			return ErrTimeout
 		}
-		<-r.reply // it came at the last moment
+		<-r.reply // it arrived just now
 	}
 	v.slot = v.slot || r.slot
 	err := r.Err
@@ -115,10 +115,10 @@ func (v *visit) history() persistence.History {
 	if v.horizon == nil {
 		return d.history
 	}
-	return watched{d.side.lent.At(v.horizon), d.meter}
+	return countingHistory{d.side.remoteHistory.At(v.horizon), d.meter}
 }
 
-// sign makes a read the visit's signed one, which goes through its account's wallet.
+// sign makes a read the visit's signed read, which goes through its account's wallet.
 func (v *visit) sign(r *Read) error {
 	d, key := v.door, v.by.Key
 	if err := d.host.Confirmed(); err != nil {
@@ -137,35 +137,33 @@ func (v *visit) sign(r *Read) error {
 // storeTimeout bounds one query of the store.
 const storeTimeout = 5 * time.Second
 
-// query makes one query of the history as it was when the newest question was answered, or later.
-// One that is lent is not ahead of that answer. A long query of a client takes turns with others.
-// A visit has one query at a time: it would wait for the turn that it has.
+// query makes one query of the history as of the newest answer, or later. A remote history is cut
+// at that answer. A long query of a client takes turns with others. A visit has one query at a
+// time: a second one would wait for the turn of the first.
 func (v *visit) query(ask func(ctx context.Context, h persistence.History) error) error {
-	if v.querying {
-		panic("BUG: a visit asks the store while its query of the store is under way")
+	if v.inQuery {
+		panic("BUG: a visit asks the store while its query of the store is running")
 	}
-	v.querying = true
+	v.inQuery = true
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer func() {
 		cancel()
-		v.scan.rest()
-		v.querying = false
+		v.scan.releaseTurn()
+		v.inQuery = false
 	}()
 	if v.paced {
 		patient := ctx
-		ctx = persistence.WithPace(ctx, func() error { return v.scan.goOn(patient) })
+		ctx = persistence.WithPace(ctx, func() error { return v.scan.takeTurn(patient) })
 	}
 	return ask(ctx, v.history())
 }
 
-// A HistoryError is an error of the store for a list that the committed side has answered its part
-// of.
+// A HistoryError is an error of the store's part of a list.
 type HistoryError struct{ cause error }
 
 func (e *HistoryError) Error() string { return e.cause.Error() }
 
-// NoHistory returns the error of a question that cannot be answered for another reason than the
-// store's.
+// NoHistory returns a HistoryError for a cause outside the store.
 func NoHistory(cause error) *HistoryError { return &HistoryError{cause} }
 
 // Unwrap returns the store's error.

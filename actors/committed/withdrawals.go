@@ -12,13 +12,13 @@ import (
 	"exchange/persistence"
 )
 
-// A WithdrawalQuery selects withdrawals of the asker's account, newest first. Zero fields do not
+// A WithdrawalQuery selects withdrawals of the client's account, newest first. Zero fields do not
 // filter.
 type WithdrawalQuery struct {
 	Currency uint16
 	Status   uint8
 	Before   uint64 // only ids below
-	Offset   int    // matching rows to leave out first
+	Offset   int    // matching rows to skip
 	Limit    int
 }
 
@@ -31,7 +31,7 @@ func WithdrawalRow(w *state.Withdrawal) Withdrawal {
 
 var withdrawalLists pool[List[Withdrawal]]
 
-// Withdrawals lists withdrawals of the asker's account, pending and ended. The caller frees the
+// Withdrawals lists withdrawals of the client's account, pending and ended. The caller frees the
 // list.
 func (d *Door) Withdrawals(by Client, q WithdrawalQuery) (*List[Withdrawal], error) {
 	v, err := d.enter(by)
@@ -39,7 +39,7 @@ func (d *Door) Withdrawals(by Client, q WithdrawalQuery) (*List[Withdrawal], err
 		return nil, err
 	}
 	defer v.end()
-	// earlier limits may have let more of them in than today's
+	// earlier limits may have admitted more than today's
 	pending := &PendingWithdrawals{currency: q.Currency, before: q.Before, Limit: math.MaxInt}
 	if err := v.ask(pending); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (d *Door) Withdrawals(by Client, q WithdrawalQuery) (*List[Withdrawal], err
 		MaxSeq: pending.seq}, add))
 }
 
-// mergeWithdrawals gives pending withdrawals and those of the store to add, in order of their ids,
-// until add returns false.
+// mergeWithdrawals calls add for pending and stored withdrawals, by descending id, until add
+// returns false.
 func (v *visit) mergeWithdrawals(pending []state.Withdrawal, ended persistence.WithdrawalQuery,
 	add func(*Withdrawal) bool) error {
 	more := true
@@ -201,8 +201,8 @@ func (q *PendingWithdrawals) from(c *Side) (needs uint64) {
 	return q.seq
 }
 
-// A PendingWithdrawal asks for a pending withdrawal of any account. If it is not found, it is in
-// the store, or does not exist.
+// A PendingWithdrawal asks for a pending withdrawal of any account. If not found, it is in the
+// store or does not exist.
 type PendingWithdrawal struct {
 	ID uint64
 

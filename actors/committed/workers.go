@@ -12,41 +12,40 @@ import (
 	"exchange/actors/mailbox"
 )
 
-// Workers are a committed side at work: its actor and its imager's, and the writer of projections.
-// They need no deciding side. An engine on a store of its own has some; those of a node stay when
-// it leads no more.
+// Workers are a running committed side: its actor, its imager's actor, and the projector. They need
+// no deciding side. An engine on a store of its own has some; those of a node outlive its terms.
 type Workers struct {
 	side      *Side
 	Projector *Projector
 	Root      *actor.RootContext // of the actors
 	Fold      *actor.PID
-	Imager    *actor.PID // nil: no images are made
+	Imager    *actor.PID // nil: no imager
 	Queues    []Queue    // for monitoring; read only after the start
 }
 
 // A Queue is a mailbox whose messages are counted.
 type Queue struct {
-	Name    string // several may share one
+	Name    string // not unique
 	Mailbox interface{ UserMessageCount() int }
 }
 
-// batchesAtOnce is how many batches overtake a read that waits.
+// batchesAtOnce is the number of batches that may overtake a waiting read.
 const batchesAtOnce = 64
 
-// Connect connects a committed side with the one that hears from it, and with its projector.
+// Connect connects a committed side with its output, and with its projector.
 func Connect(s *Side, root *actor.RootContext, out Output, o ProjectorOptions) *Workers {
 	w := &Workers{side: s, Root: root, Projector: newProjector(s, o)}
 	s.connect(root, out, w.Projector)
 	return w
 }
 
-// Spawn starts the actors. At the committed side what is released comes before the reads that wait,
-// so much at once; 0: batchesAtOnce.
+// Spawn starts the actors. At the committed side up to atOnce released batches overtake a waiting
+// read; 0: batchesAtOnce.
 func (w *Workers) Spawn(host *mailbox.Host, atOnce int) (err error) {
-	lanes := *host
-	lanes.UrgentAtOnce = cmp.Or(atOnce, batchesAtOnce)
+	sideHost := *host
+	sideHost.UrgentAtOnce = cmp.Or(atOnce, batchesAtOnce)
 	imagers := mailbox.NewSpawner(w.Root, 1024, host)
-	sides := mailbox.NewSpawner(w.Root, 1024, &lanes)
+	sides := mailbox.NewSpawner(w.Root, 1024, &sideHost)
 	if imager := w.side.Imager(); imager != nil {
 		if w.Imager, err = imagers.Spawn("imager", imager); err != nil {
 			return err
@@ -64,7 +63,7 @@ func (w *Workers) Spawn(host *mailbox.Host, atOnce int) (err error) {
 	return nil
 }
 
-// Finish writes what the store lacks, and an image, and waits for it.
+// Finish writes all pending rows, and an image, and waits for it.
 func (w *Workers) Finish(ctx context.Context, life *mailbox.Life) error {
 	w.side.Send(finish{})
 	select {
@@ -77,8 +76,8 @@ func (w *Workers) Finish(ctx context.Context, life *mailbox.Life) error {
 	}
 }
 
-// Save writes what the store lacks. The nonces of reads are no records: only their owner can tell
-// them to the other nodes, before it gives the engine back.
+// Save writes all pending rows. The nonces of reads are not in records: only their owner can store
+// them for the other nodes, before it releases the engine.
 func (w *Workers) Save(ctx context.Context, life *mailbox.Life) error {
 	done := make(chan struct{})
 	w.side.Send(save{done})

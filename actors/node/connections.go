@@ -15,19 +15,20 @@ import (
 // Kinds of connections that a node opens to another one. Those of observers are observing.Call, and
 // callCommands.
 const (
-	callCommands  = 'c' // clients' commands: see forwarding
+	callCommands  = 'c' // clients' commands: see forwardingSession
 	callOperators = 'o' // one request of an operator
 )
 
-// callVersions are those of the kinds of connections that members take of members, and of
-// observers.
+// callVersions are the versions of the connections that members accept from members,
+// observerVersions from observers.
 var (
-	callVersions  = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
-	guestVersions = map[byte]uint64{callCommands: forwardVersion, observing.Call: observing.Version}
+	callVersions     = map[byte]uint64{callCommands: forwardVersion, callOperators: 1}
+	observerVersions = map[byte]uint64{callCommands: forwardVersion,
+		observing.Call: observing.Version}
 )
 
-// OperatorsAtOnce is how many operators' requests one node has answered by another at a time. The
-// slots of clients' commands are others.
+// OperatorsAtOnce is the number of concurrent operators' requests that one node may forward to
+// another, in addition to the slots of clients' commands.
 const OperatorsAtOnce = 8
 
 // openTo opens a connection of a kind to another node, and returns it with the answer to its
@@ -46,67 +47,67 @@ func openTo(ctx context.Context, r persistence.Replica, node string, kind byte,
 }
 
 // DialOperators opens a connection for one request of an operator to the node with that name, and
-// returns it once that node has taken it. An error means that no part of the request was sent. ctx,
-// which must have a deadline, bounds the wait. The caller closes the connection.
+// returns it once that node has accepted it. An error means that no part of the request was sent.
+// ctx, which must have a deadline, bounds the wait. The caller closes the connection.
 func DialOperators(ctx context.Context, r persistence.Replica, node string) (net.Conn, error) {
 	conn, _, err := openTo(ctx, r, node, callOperators, nil)
 	if err != nil {
-		return nil, fmt.Errorf("node %s takes no operator's request from this one: %w", node, err)
+		return nil, fmt.Errorf("node %s accepts no operator's request from this one: %w", node, err)
 	}
 	return conn, nil
 }
 
-// accept takes a connection of another member. It returns when the connection is over.
+// accept serves a connection of another member. It returns when the connection is closed.
 func (n *Node) accept(from string, conn net.Conn) {
-	g, ok := n.meets(from, conn, callVersions)
+	g, ok := n.greet(from, conn, callVersions)
 	switch {
 	case !ok:
 	case g.Kind == callCommands:
-		n.forwards(from, g, false)
+		n.acceptForwarding(from, g, false)
 	case n.opts.Operators == nil:
 		g.Refuse(line.ErrPurpose)
 	default:
-		n.operates(from, g)
+		n.serveOperator(from, g)
 	}
 }
 
-// acceptObserver takes a connection of an observer: it passes on what clients have signed, and no
-// operator's request.
+// acceptObserver serves a connection of an observer, which may forward clients' signed requests,
+// and no operators'.
 func (n *Node) acceptObserver(from string, conn net.Conn) {
-	g, ok := n.meets(from, conn, guestVersions)
+	g, ok := n.greet(from, conn, observerVersions)
 	switch {
 	case !ok:
 	case g.Kind == callCommands:
-		n.forwards(from, g, true)
+		n.acceptForwarding(from, g, true)
 	default:
 		n.observers.Serve(from, g)
 	}
 }
 
-// meets hears what a connection is for.
-func (n *Node) meets(from string, conn net.Conn, versions map[byte]uint64) (*line.Greeting, bool) {
+// greet reads the greeting of a connection.
+func (n *Node) greet(from string, conn net.Conn, versions map[byte]uint64) (*line.Greeting, bool) {
 	g, err := line.Meet(conn, n.opts.Timing.OwnerStale, versions)
 	if err == nil {
 		return g, true
 	}
 	if _, long := errors.AsType[line.LongMessage](err); long || g != nil {
-		n.useless.Warn(n.opts.Log, "a connection of another node is of no use", from, err, "node",
+		n.badPeers.Warn(n.opts.Log, "malformed greeting from another node", from, err, "node",
 			from)
 	}
 	conn.Close()
 	return nil, false
 }
 
-// errOperators refuses one request of an operator too many.
-var errOperators = errors.New("it takes no more requests of operators for now")
+// errOperators refuses operators' requests above OperatorsAtOnce.
+var errOperators = errors.New("too many operators' requests in flight")
 
-// operates has an operator's request answered that another node passes on.
-func (n *Node) operates(from string, g *line.Greeting) {
-	if !n.operating.enter(from) {
+// serveOperator serves an operator's request forwarded by another node.
+func (n *Node) serveOperator(from string, g *line.Greeting) {
+	if !n.operatorSlots.enter(from) {
 		g.Refuse(errOperators)
 		return
 	}
-	defer n.operating.leave(from)
+	defer n.operatorSlots.leave(from)
 	if g.Take(nil) != nil {
 		g.Conn.Close()
 		return
@@ -114,14 +115,14 @@ func (n *Node) operates(from string, g *line.Greeting) {
 	n.opts.Operators(from, g.Conn)
 }
 
-// operating counts the operators' requests that other nodes have passed on, by node.
-type operating struct {
+// operatorSlots counts the operators' requests that other nodes have forwarded, by node.
+type operatorSlots struct {
 	mu sync.Mutex
 	of map[string]int // guarded by mu
 }
 
-// enter counts one more, unless the node has as many as it may.
-func (o *operating) enter(node string) bool {
+// enter takes a slot of a node, up to OperatorsAtOnce.
+func (o *operatorSlots) enter(node string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of[node] >= OperatorsAtOnce {
@@ -134,7 +135,7 @@ func (o *operating) enter(node string) bool {
 	return true
 }
 
-func (o *operating) leave(node string) {
+func (o *operatorSlots) leave(node string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of[node]--; o.of[node] == 0 {

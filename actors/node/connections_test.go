@@ -15,16 +15,16 @@ import (
 	"exchange/persistence/line"
 )
 
-// Operators' connections go to a node that takes them, a few at a time, beside the one of clients'
+// A node accepts a few operators' connections at a time, in addition to the one for clients'
 // commands.
-func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
+func TestOperatorsUseSeparateConnections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		came := make(chan string, OperatorsAtOnce)
 		c := newCluster(t, func(_ int, o *actors.Options) {
 			o.Operators = func(from string, conn net.Conn) {
 				defer conn.Close()
 				came <- from
-				io.Copy(conn, conn) //nolint:errcheck // the other end looks
+				io.Copy(conn, conn) //nolint:errcheck // checked at the other end
 			}
 		})
 		r := c.next()
@@ -46,11 +46,11 @@ func TestOperatorsHaveConnectionsOfTheirOwn(t *testing.T) {
 			}
 		}
 		if _, err := dial(); err == nil || !strings.Contains(err.Error(),
-			"takes no more requests") {
-			t.Error("one too many is taken:", err)
+			"too many operators' requests") {
+			t.Error("one too many is accepted:", err)
 		}
 		if err := b.Commands.Writable(); err != nil {
-			t.Error("operators' connections take that of clients:", err)
+			t.Error("operators' connections occupy that of clients:", err)
 		}
 		text := make([]byte, 4)
 		if _, err := open[0].Write([]byte("text")); err != nil {
@@ -75,8 +75,8 @@ func greeting(kind byte, version byte) string {
 	return string([]byte{0, 0, 0, 2, kind, version})
 }
 
-// A connection that is for nothing known, or does not say what it is for, ends.
-func TestAConnectionForNothingEnds(t *testing.T) {
+// A connection of an unknown kind, or without a greeting, is closed.
+func TestConnectionOfUnknownKindIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.OwnerStale = 5 * time.Second })
 		r := c.next()
@@ -103,8 +103,8 @@ func TestAConnectionForNothingEnds(t *testing.T) {
 	})
 }
 
-// An observer passes no operator's request on, however it asks: the node does not take it.
-func TestAnObserverOperatesNothing(t *testing.T) {
+// An observer cannot forward an operator's request, in any form.
+func TestObserverCannotForwardOperatorRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, func(_ int, o *actors.Options) {
 			o.Operators = func(from string, conn net.Conn) {
@@ -117,7 +117,7 @@ func TestAnObserverOperatesNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			conn := must[net.Conn](t)(v.dial("o1")(ctx, node.Name))
 			cancel()
-			//nolint:errcheck // what comes is read
+			//nolint:errcheck // the reply is checked
 			io.WriteString(conn, greeting(callOperators, 1))
 			if b, _ := io.ReadAll(conn); !strings.Contains(string(b), line.ErrPurpose.Error()) {
 				t.Errorf("node %s answers %q", node.Name, b)

@@ -18,50 +18,50 @@ import (
 	"exchange/core/state"
 )
 
-// A Follower is what a node that follows shows from its own fold, and how the commands of its
-// clients come to the node that leads. A read, and the first state of a subscription, has all that
-// any node had acknowledged before it was asked for. Its methods may be called from any goroutine.
+// A Follower serves public data from the node's own fold, and forwards its clients' commands to the
+// leader. A read, and the first state of a subscription, contains everything that any node
+// acknowledged before the request. Its methods may be called from any goroutine.
 type Follower struct {
 	*actors.Public
-	node   *Node
-	system *actor.ActorSystem
-	market atomic.Pointer[[]byte] // the applied text; each means what it was made with
-	ending sync.Once
-	ended  chan struct{}
-	// confirmed is when the newest question was asked behind which this node has had all that was
-	// acknowledged, in the time of metrics.Now. The caller of Await has it.
+	node    *Node
+	system  *actor.ActorSystem
+	market  atomic.Pointer[[]byte] // the applied text, equivalent to the first one
+	endOnce sync.Once
+	ended   chan struct{}
+	// confirmed is the start of the newest successful confirm, in the time of metrics.Now. The
+	// caller of Await owns it.
 	confirmed int64
 
-	// What clients with keys need beside the directory: as that.
+	// State for clients with keys, beside the directory.
 	maintenance atomic.Pointer[event.Maintenance] // nil: there is none
 	graceMu     sync.Mutex
-	grace       actors.Grace // behind the newest end of a maintenance; guarded by graceMu
+	grace       actors.Grace // after the newest end of a maintenance; guarded by graceMu
 
-	commands  *forwarder // nil: the server's key does not open the keys, so there are no clients
-	halt      context.CancelFunc
-	forwarded chan struct{} // closed when commands runs no more
+	commands      *forwarder // nil: no clients, because the server's key does not open the keys
+	halt          context.CancelFunc
+	forwarderDone chan struct{} // closed when commands.run has returned
 }
 
 var (
-	// errFollows: the follower before has not ended yet.
-	errFollows = errors.New("this node shows what is public already")
-	// errLeads: channels that watch would be told twice.
-	errLeads  = errors.New("this node serves as the one that leads")
-	errLagged = errors.New("this node has not had lately all that is acknowledged, as far as a " +
-		"node that leads has confirmed it")
-	// errUnnumbered: the term that writes these records has only begun.
+	// errFollows: the previous follower has not ended yet.
+	errFollows = errors.New("this node has a follower already")
+	// errLeads: watching channels would receive events twice.
+	errLeads  = errors.New("this node serves as the leader")
+	errLagged = errors.New("this node's fold lags behind the leader, or no leader has " +
+		"confirmed it lately")
+	// errUnnumbered: the term has yet to write these records.
 	errUnnumbered = errors.New("a currency or a pair of the market part has no number yet")
-	// errOther: the pairs that it shows are not those any more.
-	errOther = errors.New("another market part counts")
-	// errSessions: clients that count on the end of their sockets must hear of it.
-	errSessions = errors.New("the connection to the node that leads is over, and with it the " +
+	// errOther: the served pairs are no longer current.
+	errOther = errors.New("another market part is in effect")
+	// errSessions: clients that rely on the end of their sockets must be disconnected.
+	errSessions = errors.New("the connection to the leader is lost, and with it the " +
 		"sessions whose end cancels orders")
 )
 
-// Follow begins to show what is public, once this node has all that was acknowledged before. One
-// follower at a time. It may go on when this node comes to lead, and is to be ended before the
-// term's engine gets subscribers. Errors: that of ctx, and the reason why nothing can be shown
-// now.
+// Follow starts to serve public data, once this node has folded everything acknowledged before.
+// There is one follower at a time. It may continue when this node becomes the leader, and must be
+// ended before the term's engine gets subscribers. Errors: that of ctx, and the reason why nothing
+// can be served now.
 func (n *Node) Follow(ctx context.Context) (*Follower, error) {
 	a := &Follower{node: n, system: committed.NewSystem(), ended: make(chan struct{})}
 	if err := a.begin(ctx); err != nil {
@@ -82,7 +82,7 @@ func (a *Follower) begin(ctx context.Context) error {
 	}
 	_, market := n.replica.Market()
 	a.market.Store(&market)
-	o, err := n.whole(market)
+	o, err := n.optionsFor(market)
 	if err != nil {
 		return err
 	}
@@ -93,15 +93,15 @@ func (a *Follower) begin(ctx context.Context) error {
 		return err
 	}
 	ctx, a.halt = context.WithCancel(context.Background())
-	a.forwarded = make(chan struct{})
+	a.forwarderDone = make(chan struct{})
 	go func() {
-		defer close(a.forwarded)
+		defer close(a.forwarderDone)
 		a.commands.run(ctx)
 	}()
 	return nil
 }
 
-// Commands is where the commands of this node's clients go; nil: it has no clients with keys.
+// Commands executes the commands of this node's clients; nil: it has no clients with keys.
 func (a *Follower) Commands() actors.Commands {
 	if a.commands == nil {
 		return nil
@@ -109,7 +109,7 @@ func (a *Follower) Commands() actors.Commands {
 	return a.commands
 }
 
-// confirm waits until this node has folded all that was acknowledged before.
+// confirm waits until this node has folded everything acknowledged before.
 func (a *Follower) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.node.opts.Timing.OwnerStale)
 	defer cancel()
@@ -124,13 +124,13 @@ func (a *Follower) confirm(ctx context.Context) error {
 	return err
 }
 
-// connect makes what is shown from the state, on its turn.
+// connect builds the public view of the state, on the committed side's turn.
 func (a *Follower) connect(o *actors.Options) error {
 	n := a.node
 	switch {
-	case n.following != nil:
+	case n.followerPublic != nil:
 		return errFollows
-	case n.leading != nil:
+	case n.termPublic != nil:
 		return errLeads
 	}
 	s := n.committed.State()
@@ -151,25 +151,25 @@ func (a *Follower) connect(o *actors.Options) error {
 	door := committed.NewDoor(n.committed, followerReads{a}, o.Scheduler, a.ended, limits,
 		n.replica)
 	a.Public = actors.NewPublic(&actors.PublicOptions{Options: o, Door: door, Root: a.system.Root,
-		Side: n.committed, Sealer: n.sealer, OnMaintenance: a.follow})
-	n.following = a.Public
-	a.know(s)
+		Side: n.committed, Sealer: n.sealer, OnMaintenance: a.updateMaintenance})
+	n.followerPublic = a.Public
+	a.fill(s)
 	return nil
 }
 
-// know fills the directory from the state, on its turn.
-func (a *Follower) know(s *state.State) {
-	a.follow(s)
+// fill fills the directory from the state, on the committed side's turn.
+func (a *Follower) fill(s *state.State) {
+	a.updateMaintenance(s)
 	if err := a.Fill(a.node.keys); err != nil {
-		a.Log().Error("this node shows what is public, and takes no requests with keys", "error",
+		a.Log().Error("this node serves public data only, and no requests with keys", "error",
 			err)
 		return
 	}
 	a.commands = newForwarder(a)
 }
 
-// follow follows a maintenance that begins, changes or ends.
-func (a *Follower) follow(s *state.State) {
+// updateMaintenance applies a maintenance that begins, changes or ends.
+func (a *Follower) updateMaintenance(s *state.State) {
 	if m := s.Maintenance(); m.On {
 		a.maintenance.Store(&m)
 	} else {
@@ -180,25 +180,25 @@ func (a *Follower) follow(s *state.State) {
 	a.grace.Begin(s.Maintained(), a.node.opts.Timing.SwitchGrace.Microseconds())
 }
 
-// Await waits until nothing can be shown any more, and returns why: for long no node that leads has
-// confirmed what is acknowledged, or this one has not folded it; other pairs count, the fold has
-// failed, or ctx has ended. One goroutine calls it.
+// Await waits until this follower can no longer serve, and returns why: the fold lags or no leader
+// has confirmed it for too long, another market part is in effect, the fold has failed, or ctx has
+// ended. One goroutine calls it.
 func (a *Follower) Await(ctx context.Context) error {
 	n, timing := a.node, &a.node.opts.Timing
-	look := time.NewTicker(timing.OwnerCheck)
-	defer look.Stop()
+	check := time.NewTicker(timing.OwnerCheck)
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-n.life.Dead():
 			return n.life.Err()
-		case <-look.C:
+		case <-check.C:
 		}
 		if a.commands != nil && a.commands.lostSessions() {
 			return errSessions
 		}
-		a.confirm(ctx) //nolint:errcheck // its time says it
+		a.confirm(ctx) //nolint:errcheck // a.confirmed tells
 		if !a.keepsMarket() {
 			return errOther
 		}
@@ -208,19 +208,19 @@ func (a *Follower) Await(ctx context.Context) error {
 	}
 }
 
-// keepsMarket reports whether what it shows is what the applied market part says. A term may write
-// its own once more, with what an earlier format had no words for: that changes nothing.
+// keepsMarket reports whether the served market part is equivalent to the applied one. A term may
+// rewrite its own with additions of a newer format, which changes nothing.
 func (a *Follower) keepsMarket() bool {
 	n, had := a.node, *a.market.Load()
 	_, now := n.replica.Market()
 	if bytes.Equal(now, had) {
 		return true
 	}
-	was, err := n.whole(had)
+	was, err := n.optionsFor(had)
 	if err != nil {
 		return false
 	}
-	is, err := n.whole(now)
+	is, err := n.optionsFor(now)
 	if err != nil || !bytes.Equal(is.Agreed, was.Agreed) {
 		return false
 	}
@@ -228,24 +228,24 @@ func (a *Follower) keepsMarket() bool {
 	return true
 }
 
-// End ends it. What still reads gets no answer, and channels are told nothing any more.
+// End ends the follower. Reads in flight get no answer, and channels no further messages.
 func (a *Follower) End() {
-	a.ending.Do(func() {
+	a.endOnce.Do(func() {
 		if a.commands != nil {
 			a.commands.finish()
 		}
 		close(a.ended)
 		n := a.node
-		n.committed.Send(committed.DropWatchers{Then: func() { n.following = nil }})
+		n.committed.Send(committed.DropWatchers{Then: func() { n.followerPublic = nil }})
 		if a.commands != nil {
 			a.halt()
-			<-a.forwarded
+			<-a.forwarderDone
 		}
 		a.system.Shutdown()
 	})
 }
 
-// followerReads answers the door of a follower.
+// followerReads is the ReadHost of a follower's door.
 type followerReads struct{ *Follower }
 
 // Current implements committed.ReadHost.
@@ -268,7 +268,7 @@ func (h followerReads) Confirmed() error { return h.commands.Confirmed() }
 // Answered implements committed.ReadHost.
 func (h followerReads) Answered() uint64 { return h.commands.newest.Load() }
 
-// ToWallet implements committed.ReadHost: the wallet is at the node that leads.
+// ToWallet implements committed.ReadHost: the wallet is at the leader.
 func (h followerReads) ToWallet(_ *directory.Account, r *committed.Read) { h.commands.toWallet(r) }
 
 // TurnAway implements committed.ReadHost.

@@ -16,11 +16,11 @@ import (
 	"exchange/core/state"
 )
 
-// attend has a node show what is public.
-func (c *cluster) attend(i int) *Follower {
+// follower makes a node serve public data.
+func (c *cluster) follower(i int) *Follower {
 	c.Helper()
 	var a *Follower
-	eventually(c.T, "the node shows what is public", func() (ok bool) {
+	eventually(c.T, "the node serves public data", func() (ok bool) {
 		var err error
 		a, err = c.nodes[i].Follow(c.Context())
 		return err == nil
@@ -36,18 +36,18 @@ func bookOf(t *testing.T, p *actors.Public) int {
 	return len(v.Depth.SellOrders)
 }
 
-// What a node that follows shows has all that was acknowledged before it was asked for, and what
-// it has shown the node that leads shows, too. Its channels hear of what comes next, also when it
-// comes to lead itself, until the follower ends.
-func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
+// Reads at a follower contain everything acknowledged before the request, and the leader shows
+// everything the follower has shown. The follower's channels receive later changes, even when the
+// node becomes the leader, until the follower ends.
+func TestFollowerServesPublicData(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		ann, at := &sold{T: t}, (r.at+1)%len(c.nodes)
-		a := c.attend(at)
+		a := c.follower(at)
 		if _, err := c.nodes[at].Follow(t.Context()); err == nil {
-			t.Fatal("a node attends twice")
+			t.Fatal("a node has two followers")
 		}
 		w := &witness{}
 		pid := a.SpawnChannel("witness", func() actor.Actor { return w })
@@ -61,9 +61,9 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 				t.Fatalf("%d orders were shown elsewhere, and %d are shown here", i+1, n)
 			}
 		}
-		halt := func(r *reigning, on bool) {
+		halt := func(r *termAt, on bool) {
 			t.Helper()
-			eventually(t, "the node that leads is sure of it", func() bool {
+			eventually(t, "the leader has applied it", func() bool {
 				_, err := r.Halt("test", r.Pairs()[0].Name, on)
 				if err != nil && !errors.Is(err, actors.ErrNotConfirmed) {
 					t.Fatal(err)
@@ -77,23 +77,23 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 		}
 		halt(r, true)
 		c.kill(r.at)
-		for r = c.next(); r.at != at; r = c.next() { // the channels hear whichever node leads
+		for r = c.next(); r.at != at; r = c.next() { // the channels receive changes from any leader
 			if err := c.nodes[r.at].store.Transfer(t.Context(), c.list[at].Name); err != nil {
 				t.Log(err)
 			}
 		}
 		halt(r, false)
-		hears := func(w *witness, want ...string) {
+		receives := func(w *witness, want ...string) {
 			t.Helper()
-			eventually(t, fmt.Sprint("a channel hears ", want), func() bool {
+			eventually(t, fmt.Sprint("a channel receives ", want), func() bool {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				return fmt.Sprint(w.said) == fmt.Sprint(want)
+				return fmt.Sprint(w.events) == fmt.Sprint(want)
 			})
 		}
 		all := []string{"watched 7 {false  false} []", "status 1 true {false  false}",
 			"status 1 false {false  false}"}
-		hears(w, all...)
+		receives(w, all...)
 		a.End()
 		if err := a.Ask(new(committed.StatusNow), nil, 0); !errors.Is(err, actors.ErrStopping) {
 			t.Error(err)
@@ -101,17 +101,17 @@ func TestANodeThatFollowsShowsWhatIsPublic(t *testing.T) {
 		its := &witness{}
 		pid = r.SpawnChannel("its", func() actor.Actor { return its })
 		r.Watch(committed.Watch{Channel: pid, Kind: committed.WatchStatus, Token: 8})
-		hears(its, "watched 8 {false  false} []")
+		receives(its, "watched 8 {false  false} []")
 		must[any](t)(r.Halt("test", r.Pairs()[0].Name, true))
-		hears(its, "watched 8 {false  false} []", "status 1 true {false  false}")
-		hears(w, all...)
+		receives(its, "watched 8 {false  false} []", "status 1 true {false  false}")
+		receives(w, all...)
 	})
 }
 
-// A witness is a channel that notes what it is told of halts and maintenance.
+// A witness is a channel that records changes of halts and maintenance.
 type witness struct {
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	events []string
 }
 
 func (w *witness) Receive(ctx actor.Context) {
@@ -119,19 +119,19 @@ func (w *witness) Receive(ctx actor.Context) {
 	defer w.mu.Unlock()
 	switch m := ctx.Message().(type) {
 	case *committed.Watched:
-		w.said = append(w.said, fmt.Sprintf("watched %d %v %v", m.Token, m.Status.Maintenance,
+		w.events = append(w.events, fmt.Sprintf("watched %d %v %v", m.Token, m.Status.Maintenance,
 			m.Status.Halted))
 	case *committed.StatusChanges:
 		for _, x := range m.List {
-			w.said = append(w.said, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
+			w.events = append(w.events, fmt.Sprintf("status %d %v %v", x.Pair, x.Halted,
 				x.Maintenance))
 		}
 	}
 }
 
-// A term is told the state that it begins with before it writes, at whichever node, and can set
-// the clock back by it. What is not to be shown yet is shown by no node that follows.
-func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
+// At any node a term receives its initial state before it writes, and can set the clock back by it.
+// Followers do not show unpublished pairs.
+func TestTermStartsWithClockSetBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const day = int64(24 * time.Hour / time.Microsecond)
 		errUnshown := errors.New("ann is not there yet")
@@ -150,7 +150,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 				return nil
 			}
 		})
-		newest := func(r *reigning) (us int64) {
+		newest := func(r *termAt) (us int64) {
 			t.Helper()
 			if err := c.nodes[r.at].onSide(
 				func() { us = c.nodes[r.at].committed.State().TimeUs() }); err != nil {
@@ -165,7 +165,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 		eventually(t, "the others show nothing", func() bool {
 			_, err := c.nodes[(r.at+1)%len(c.nodes)].Follow(t.Context())
 			if err == nil {
-				t.Fatal("what is not to be shown is shown")
+				t.Fatal("an unpublished pair is shown")
 			}
 			return errors.Is(err, errUnshown)
 		})
@@ -173,7 +173,7 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 		if ahead := newest(r); ahead > -day {
 			t.Errorf("the records of this term are of %d µs before now", -ahead)
 		}
-		c.attend((r.at + 1) % len(c.nodes)).End()
+		c.follower((r.at + 1) % len(c.nodes)).End()
 		c.caughtUp(r)
 		c.kill(r.at)
 		r = c.next()
@@ -184,13 +184,13 @@ func TestAReignBeginsUnderAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// A node that hears of no node that leads shows nothing, and ends what it shows.
-func TestANodeAloneShowsNothing(t *testing.T) {
+// A node without a leader serves nothing, and ends its follower.
+func TestNodeWithoutMajorityServesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
 		at := (r.at + 1) % len(c.nodes)
-		a := c.attend(at)
+		a := c.follower(at)
 		for i := range c.nodes {
 			if i != at {
 				c.kill(i)

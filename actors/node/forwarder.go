@@ -19,39 +19,39 @@ import (
 	"exchange/persistence/line"
 )
 
-// A forwarder takes what clients of a node that follows send to the node that leads, and brings
-// the outcomes back. It has one connection at a time. What was sent when that breaks has no known
-// outcome, and is never sent again. It implements Commands; any goroutine may use it.
+// A forwarder sends the commands of a follower's clients to the leader, and returns the outcomes.
+// It has one connection at a time. When that breaks, requests in flight have an unknown outcome,
+// and are never resent. It implements Commands; any goroutine may use it.
 type forwarder struct {
 	a      *Follower
-	newest atomic.Uint64 // sequence that the node that leads had released with an answer
+	newest atomic.Uint64 // highest released sequence in the leader's answers
 
-	mu       sync.Mutex
-	to       *line.Line          // nil: there is no connection; guarded by mu
-	seed     challenger          // of the connection; guarded by mu
-	asks     uint64              // challenges so far; guarded by mu
-	asked    map[uint64]asking   // by number; guarded by mu
-	number   uint64              // of the newest; guarded by mu
-	sessions map[uint64]struct{} // that live, as far as is known here; guarded by mu
-	closing  bool                // nothing more is sent; guarded by mu
-	lost     bool                // a connection is over that had some; guarded by mu
+	mu             sync.Mutex
+	to             *line.Line               // nil: no connection; guarded by mu
+	seed           challenger               // of the connection; guarded by mu
+	challengeCount uint64                   // challenges so far; guarded by mu
+	pending        map[uint64]pendingAnswer // by number; guarded by mu
+	number         uint64                   // of the newest; guarded by mu
+	sessions       map[uint64]struct{}      // open sessions; guarded by mu
+	closing        bool                     // no more requests; guarded by mu
+	lost           bool                     // a connection with sessions was lost; guarded by mu
 }
 
-// An asking waits for an answer: commands that travel together, or a read.
-type asking struct {
+// A pendingAnswer waits for an answer: commands of one message, or a read.
+type pendingAnswer struct {
 	list  []*actors.Command
 	read  *committed.Read
-	fence bool // the command of list only carries the answer
+	fence bool // list is a placeholder command for the answer
 }
 
-// newForwarder has no connection yet.
+// newForwarder returns a forwarder without connection.
 func newForwarder(a *Follower) *forwarder {
-	return &forwarder{a: a, asked: map[uint64]asking{}, sessions: map[uint64]struct{}{}}
+	return &forwarder{a: a, pending: map[uint64]pendingAnswer{}, sessions: map[uint64]struct{}{}}
 }
 
-// run keeps a connection to the node that leads, until ctx ends.
+// run maintains a connection to the leader, until ctx ends.
 func (f *forwarder) run(ctx context.Context) {
-	said, last := "", time.Time{}
+	logged, last := "", time.Time{}
 	for ctx.Err() == nil {
 		standing := f.a.node.replica.Standing()
 		leader, err := standing.Leader, error(nil)
@@ -63,32 +63,33 @@ func (f *forwarder) run(ctx context.Context) {
 		default:
 			err = f.connect(ctx, leader)
 		}
-		if text := err.Error(); text != said && ctx.Err() == nil && time.Since(last) >= sayAgain {
-			said, last = text, time.Now()
-			f.a.node.opts.Log.Info("this node takes no commands and no private reads for now",
+		if text := err.Error(); text != logged && ctx.Err() == nil &&
+			time.Since(last) >= logInterval {
+			logged, last = text, time.Now()
+			f.a.node.opts.Log.Info("this node accepts no commands and no private reads for now",
 				"leader",
 				leader, "error", err)
 		}
-		mailbox.Pause(ctx, retrySoon) //nolint:errcheck // ctx is looked at next
+		mailbox.Pause(ctx, retrySoon) //nolint:errcheck // the loop checks ctx
 	}
 }
 
-// sayAgain is how often run logs why commands have no way, at most.
-const sayAgain = time.Second
+// logInterval is the minimum time between run's log messages about a missing connection.
+const logInterval = time.Second
 
 var (
-	errNoLeader    = errors.New("no node is known to lead")
-	errLeadsItself = errors.New("it comes to lead itself")
+	errNoLeader    = errors.New("no known leader")
+	errLeadsItself = errors.New("this node becomes the leader")
 )
 
-// connect sends to one node, until that ends, and returns why.
+// connect forwards to one node until the connection ends, and returns why.
 func (f *forwarder) connect(ctx context.Context, leader string) error {
 	patience, cancel := context.WithTimeout(ctx, f.a.node.opts.Timing.OwnerStale)
 	digest := sha256.Sum256(*f.a.market.Load())
 	conn, seed, err := openTo(patience, f.a.node.replica, leader, callCommands, digest[:])
 	cancel()
 	if err != nil {
-		return fmt.Errorf("the node that leads takes no commands from this one: %w", err)
+		return fmt.Errorf("the leader accepts no commands from this node: %w", err)
 	}
 	if len(seed) != len(f.seed) {
 		conn.Close()
@@ -96,28 +97,28 @@ func (f *forwarder) connect(ctx context.Context, leader string) error {
 	}
 	w := line.New(conn, lineOptions(&f.a.node.opts.Timing))
 	defer context.AfterFunc(ctx, w.Close)()
-	defer f.leaves(w, leader)()
-	f.begin(w, challenger(seed))
-	f.a.node.opts.Log.Debug("commands go to the node that leads", "leader", leader)
+	defer f.closeOnNewLeader(w, leader)()
+	f.setLine(w, challenger(seed))
+	f.a.node.opts.Log.Debug("commands are forwarded to the leader", "leader", leader)
 	err = w.Run(func(message []byte) error {
 		p := actors.Parse(message)
 		return f.receive(p.Byte(), p)
 	})
-	f.end()
-	return fmt.Errorf("the connection to the node that leads has ended: %w", err)
+	f.failPending()
+	return fmt.Errorf("the connection to the leader has ended: %w", err)
 }
 
-// leaves has a connection end when another node leads. The function that it returns ends that.
-func (f *forwarder) leaves(w *line.Line, leader string) (stop func()) {
+// closeOnNewLeader closes a connection when another node leads, until stop is called.
+func (f *forwarder) closeOnNewLeader(w *line.Line, leader string) (stop func()) {
 	over := make(chan struct{})
 	go func() {
-		look := time.NewTicker(f.a.node.opts.Timing.OwnerCheck)
-		defer look.Stop()
+		check := time.NewTicker(f.a.node.opts.Timing.OwnerCheck)
+		defer check.Stop()
 		for {
 			select {
 			case <-over:
 				return
-			case <-look.C:
+			case <-check.C:
 			}
 			if now := f.a.node.replica.Standing().Leader; now != "" && now != leader {
 				w.Close()
@@ -128,36 +129,36 @@ func (f *forwarder) leaves(w *line.Line, leader string) (stop func()) {
 	return func() { close(over) }
 }
 
-// begin lets commands go over a connection.
-func (f *forwarder) begin(w *line.Line, seed challenger) {
+// setLine starts forwarding over a connection.
+func (f *forwarder) setLine(w *line.Line, seed challenger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.to, f.seed = w, seed
 	f.traffic().Up.Add(1)
 }
 
-// traffic counts what is sent.
+// traffic returns the counts of forwarded requests.
 func (f *forwarder) traffic() *metrics.Link { return &f.a.node.traffic.To }
 
-// end tells all that wait that their connection is over.
-func (f *forwarder) end() {
+// failPending fails all pending requests of a lost connection.
+func (f *forwarder) failPending() {
 	f.mu.Lock()
-	asked, m := f.asked, f.traffic()
+	asked, m := f.pending, f.traffic()
 	if f.to != nil {
 		m.Up.Add(-1)
 	}
 	m.Unknown.Add(uint64(len(asked)))
 	m.InFlight.Store(0)
-	f.to, f.asked = nil, map[uint64]asking{}
+	f.to, f.pending = nil, map[uint64]pendingAnswer{}
 	f.lost = f.lost || len(f.sessions) > 0
 	f.mu.Unlock()
 	for _, x := range asked {
-		x.end(committed.ErrTimeout)
+		x.fail(committed.ErrTimeout)
 	}
 }
 
-// end ends an asking without an answer.
-func (x *asking) end(err error) {
+// fail ends a pendingAnswer with an error.
+func (x *pendingAnswer) fail(err error) {
 	if x.read != nil {
 		x.read.Err = err
 		x.read.Answer()
@@ -168,30 +169,30 @@ func (x *asking) end(err error) {
 	}
 }
 
-// finish lets nothing more go to the node that leads, and waits until what went has an answer, but
-// no longer than a broken connection is noticed.
+// finish stops forwarding, and waits for the answers in flight, at most until a broken connection
+// is noticed.
 func (f *forwarder) finish() {
 	f.mu.Lock()
 	f.closing = true
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), f.a.node.opts.Timing.OwnerStale)
 	defer cancel()
-	f.a.node.life.Until(ctx, func() bool { //nolint:errcheck // what has no answer then is unknown
+	f.a.node.life.Until(ctx, func() bool { //nolint:errcheck // the rest has an unknown outcome
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return len(f.asked) == 0
+		return len(f.pending) == 0
 	})
 }
 
-// passed takes the answer to a fence.
-func (x *asking) passed(p *actors.Parser) error {
+// fenceAnswered handles the answer to a fence.
+func (x *pendingAnswer) fenceAnswered(p *actors.Parser) error {
 	c, err := x.list[0], p.Error()
-	senseless := p.Done()
-	if senseless != nil {
+	malformed := p.Done()
+	if malformed != nil {
 		err = committed.ErrTimeout
 	}
 	c.Answer(err, false)
-	return senseless
+	return malformed
 }
 
 // connected reports whether there is a connection.
@@ -201,9 +202,9 @@ func (f *forwarder) connected() bool {
 	return f.to != nil
 }
 
-// ask sends a message, which add appends behind its kind and number, and notes what waits for the
+// request sends a message, whose body add appends after kind and number, and registers x for the
 // answer. An error means that nothing was sent.
-func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
+func (f *forwarder) request(kind byte, x pendingAnswer, add func(b []byte) []byte) error {
 	limits := f.a.Limits()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +213,7 @@ func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
 		return actors.ErrStopping
 	case f.to == nil:
 		return actors.ErrNotConfirmed
-	case len(f.asked) >= limits.InFlight+limits.Reads:
+	case len(f.pending) >= limits.InFlight+limits.Reads:
 		f.traffic().Full.Add(1)
 		return actors.ErrBusy
 	}
@@ -224,19 +225,19 @@ func (f *forwarder) ask(kind byte, x asking, add func(b []byte) []byte) error {
 		f.traffic().Full.Add(1)
 		return actors.ErrBusy
 	}
-	f.asked[number] = x
-	f.traffic().InFlight.Store(int64(len(f.asked)))
+	f.pending[number] = x
+	f.traffic().InFlight.Store(int64(len(f.pending)))
 	return nil
 }
 
-// receive takes an answer.
+// receive handles an answer.
 func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 	number, seq := p.Uint(), p.Uint()
 	f.mu.Lock()
-	x, there := f.asked[number]
-	delete(f.asked, number)
+	x, there := f.pending[number]
+	delete(f.pending, number)
 	m := f.traffic()
-	m.InFlight.Store(int64(len(f.asked)))
+	m.InFlight.Store(int64(len(f.pending)))
 	f.mu.Unlock()
 	if there {
 		m.Answered.Add(1)
@@ -244,29 +245,31 @@ func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 	switch {
 	case !there, p.Bad(), (kind == forwardTaken) != (x.read != nil):
 	case kind == forwardTaken:
-		return f.taken(x.read, seq, p)
+		return f.nonceTaken(x.read, seq, p)
 	case kind == forwardOutcomes:
 		f.newest.Store(max(seq, f.newest.Load())) // nothing else writes it
 		if x.fence {
-			return x.passed(p)
+			return x.fenceAnswered(p)
 		}
 		return f.outcomes(x.list, p)
 	}
 	if there {
-		x.end(committed.ErrTimeout)
+		x.fail(committed.ErrTimeout)
 	}
 	return actors.ErrMalformed
 }
 
 // Settle implements Commands.
 func (f *forwarder) Settle(key *directory.Key) error {
-	return f.question(forwardFence, func(b []byte) []byte { return wire.AppendText(b, key.Public) })
+	return f.roundTrip(forwardFence,
+		func(b []byte) []byte { return wire.AppendText(b, key.Public) })
 }
 
-// question asks for an outcome of no command, and waits for it.
-func (f *forwarder) question(kind byte, add func(b []byte) []byte) error {
+// roundTrip sends a request without commands, and waits for its outcome.
+func (f *forwarder) roundTrip(kind byte, add func(b []byte) []byte) error {
 	c := actors.NewQuestion()
-	if err := f.ask(kind, asking{list: []*actors.Command{c}, fence: true}, add); err != nil {
+	x := pendingAnswer{list: []*actors.Command{c}, fence: true}
+	if err := f.request(kind, x, add); err != nil {
 		c.Free()
 		return actors.TurnAway(f.a.node.meter, err)
 	}
@@ -278,16 +281,16 @@ func (f *forwarder) question(kind byte, add func(b []byte) []byte) error {
 	return err
 }
 
-// Challenge implements Commands. That of an observer is of its connection: a login that is signed
-// for it can be verified over no other one.
+// Challenge implements Commands. An observer's challenges belong to its connection: a login signed
+// for one is valid over no other connection.
 func (f *forwarder) Challenge() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.a.node.observer == nil || f.to == nil {
 		return actors.NewChallenge()
 	}
-	f.asks++
-	return f.seed.challenge(f.asks)
+	f.challengeCount++
+	return f.seed.challenge(f.challengeCount)
 }
 
 // Verify implements Commands.
@@ -296,20 +299,21 @@ func (f *forwarder) Verify(key *directory.Key, nonce uint64) error {
 		return nil
 	}
 	key.Signed.Ask()
-	return f.question(forwardSigned, func(b []byte) []byte {
-		return appendPassed(b, key, nonce, false, 0)
+	return f.roundTrip(forwardSigned, func(b []byte) []byte {
+		return appendSignedRequest(b, key, nonce, false, 0)
 	})
 }
 
-// appendPassed writes a request that is passed on as it was signed, of so many commands.
-func appendPassed(b []byte, key *directory.Key, nonce uint64, back bool, commands int) []byte {
+// appendSignedRequest writes a signed request with that number of commands.
+func appendSignedRequest(b []byte, key *directory.Key, nonce uint64, back bool,
+	commands int) []byte {
 	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
 	b = wire.AppendFlag(wire.AppendFlag(b, key.Signed.Signature == nil), back)
 	return appendSigned(wire.AppendUints(b, uint64(commands)), key.Signed)
 }
 
-// toWallet has the nonce of a read taken by the wallet, which is at the node that leads. A read
-// that names an order by its client order id comes back behind all that the wallet has in flight.
+// toWallet has the wallet at the leader take the nonce of a read. A read by client order id is
+// answered after all that the wallet has in flight.
 func (f *forwarder) toWallet(r *committed.Read) {
 	key, nonce := r.Key()
 	id := r.ClientID()
@@ -317,7 +321,7 @@ func (f *forwarder) toWallet(r *committed.Read) {
 	if key.Signed != nil {
 		key.Signed.Ask()
 	}
-	if err := f.ask(forwardTake, asking{read: r}, func(b []byte) []byte {
+	if err := f.request(forwardTake, pendingAnswer{read: r}, func(b []byte) []byte {
 		b = actors.AppendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
 		if key.Signed != nil {
 			b = appendSigned(b, key.Signed)
@@ -329,8 +333,8 @@ func (f *forwarder) toWallet(r *committed.Read) {
 	}
 }
 
-// taken sends a read on whose nonce is taken.
-func (f *forwarder) taken(r *committed.Read, seq uint64, p *actors.Parser) error {
+// nonceTaken sends a read on to the fold, once its nonce is taken.
+func (f *forwarder) nonceTaken(r *committed.Read, seq uint64, p *actors.Parser) error {
 	err := p.Error()
 	if bad := p.Done(); bad != nil {
 		r.Err = committed.ErrTimeout
@@ -347,7 +351,7 @@ func (f *forwarder) taken(r *committed.Read, seq uint64, p *actors.Parser) error
 	return nil
 }
 
-// outcomes gives the outcomes of commands to the handlers that wait for them.
+// outcomes delivers the outcomes of commands to their waiting handlers.
 func (f *forwarder) outcomes(list []*actors.Command, p *actors.Parser) error {
 	if err := p.Error(); err != nil || p.Bad() {
 		unsent := !p.Bad()
@@ -372,7 +376,7 @@ func (f *forwarder) outcomes(list []*actors.Command, p *actors.Parser) error {
 	return p.Done()
 }
 
-// send sends commands that travel together, through the gate of the first. An error means that none
+// send sends the commands of one message, through the gate of the first. An error means that none
 // was sent.
 func (f *forwarder) send(list []*actors.Command) error {
 	first := list[0]
@@ -381,12 +385,12 @@ func (f *forwarder) send(list []*actors.Command) error {
 		key := first.Key()
 		if key.Signed != nil {
 			key.Signed.Ask()
-			err = f.ask(forwardSigned, asking{list: list}, func(b []byte) []byte {
-				return appendPassed(b, key, first.Nonce(), first.TakesBack(), len(list))
+			err = f.request(forwardSigned, pendingAnswer{list: list}, func(b []byte) []byte {
+				return appendSignedRequest(b, key, first.Nonce(), first.TakesBack(), len(list))
 			})
 			return
 		}
-		err = f.ask(forwardCommands, asking{list: list}, func(b []byte) []byte {
+		err = f.request(forwardCommands, pendingAnswer{list: list}, func(b []byte) []byte {
 			b = wire.AppendText(b, key.Public)
 			b = wire.AppendFlag(wire.AppendUints(b, first.Nonce()), first.Gate() != nil)
 			b = wire.AppendUints(b, uint64(len(list)))
@@ -422,11 +426,11 @@ func (f *forwarder) do(c *actors.Command) (*actors.Command, error) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}
-	return f.came(c)
+	return f.outcome(c)
 }
 
-// changeSession is do for the begin or the end of a session. From before its begin on, the end of
-// the connection is the session's end.
+// changeSession is do for the begin or the end of a session. A session is registered before its
+// begin, so that it always ends with the connection.
 func (f *forwarder) changeSession(c *actors.Command, session uint64,
 	change actors.SessionChange) (*actors.Command,
 	error) {
@@ -447,16 +451,16 @@ func (f *forwarder) changeSession(c *actors.Command, session uint64,
 	return c, err
 }
 
-// lostSessions reports whether a connection is over that had sessions: their clients must learn of
-// it.
+// lostSessions reports whether a connection with sessions was lost: their clients must be
+// disconnected.
 func (f *forwarder) lostSessions() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost
 }
 
-// came returns a command that was answered, or why it has no outcome.
-func (f *forwarder) came(c *actors.Command) (*actors.Command, error) {
+// outcome returns an answered command, or why it has no outcome.
+func (f *forwarder) outcome(c *actors.Command) (*actors.Command, error) {
 	err, _ := c.Failed()
 	if err == nil {
 		return c, nil
@@ -489,7 +493,7 @@ func (f *forwarder) DoAll(list []*actors.Command, errs []error) error {
 		if err, none := c.Failed(); none {
 			unsent = err
 		}
-		list[i], errs[i] = f.came(c)
+		list[i], errs[i] = f.outcome(c)
 	}
 	return unsent
 }
@@ -500,9 +504,9 @@ func (f *forwarder) SessionLost(key *directory.Key, session uint64) {
 	defer f.mu.Unlock()
 	delete(f.sessions, session)
 	if f.to == nil {
-		return // the end of its connection was its end
+		return // it ended with its connection
 	}
-	// if it cannot be sent, the connection is over, or about to be
+	// a failed send means that the connection is broken
 	if f.to.Send(func(b []byte) []byte {
 		return wire.AppendUints(wire.AppendText(append(b, forwardLost), key.Public), session)
 	}) != nil {
@@ -518,19 +522,19 @@ func (f *forwarder) Current() error { return actors.AwaitKnown(f.a.Door) }
 
 // Writable implements Commands.
 func (f *forwarder) Writable() error {
-	return f.takes(func() bool { return f.Maintenance() != nil })
+	return f.accepts(func() bool { return f.Maintenance() != nil })
 }
 
 // Cancelling implements Commands.
 func (f *forwarder) Cancelling() error {
-	return f.takes(func() bool {
+	return f.accepts(func() bool {
 		m := f.Maintenance()
 		return m != nil && m.BarsCancels()
 	})
 }
 
-// takes returns nil where commands are taken that no maintenance bars.
-func (f *forwarder) takes(barred func() bool) error {
+// accepts returns nil if commands not barred by maintenance are accepted.
+func (f *forwarder) accepts(barred func() bool) error {
 	switch {
 	case barred() && (f.Current() != nil || barred()):
 		return actors.TurnAway(f.a.node.meter, actors.ErrMaintenance)
@@ -548,8 +552,7 @@ func (f *forwarder) Confirmed() error {
 	return nil
 }
 
-// Mails implements Commands. The node that leads mails the codes, so it refuses a withdrawal if it
-// cannot.
+// MailEnabled implements Commands. The leader mails the codes, and refuses withdrawals if it cannot.
 func (f *forwarder) MailEnabled() error { return nil }
 
 // Maintenance implements Commands.

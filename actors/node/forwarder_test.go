@@ -23,7 +23,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// A branch is a node that follows, and a client of it.
+// A branch is a follower with a client.
 type branch struct {
 	*testing.T
 	*Follower
@@ -32,22 +32,22 @@ type branch struct {
 	nonce uint64
 }
 
-// branch has a node that follows serve ann, who has an account.
+// branch makes a follower serve ann, who has an account.
 func (c *cluster) branch(i int) *branch {
 	c.Helper()
-	a := c.attend(i)
+	a := c.follower(i)
 	b := &branch{T: c.T, Follower: a, Commands: a.Commands()}
 	b.connected()
 	b.key = b.Commands.Key([]byte("key-of-ann"))
 	if b.key == nil || b.key.Material != "secret" {
-		c.Fatalf("the node knows %+v of ann's key", b.key)
+		c.Fatalf("the node has %+v of ann's key", b.key)
 	}
 	return b
 }
 
 func (b *branch) connected() {
 	b.Helper()
-	eventually(b.T, "commands go to the node that leads",
+	eventually(b.T, "commands are forwarded to the leader",
 		func() bool { return b.Commands.Writable() == nil })
 }
 
@@ -80,9 +80,9 @@ func (b *branch) order(side trading.Side, price money.Price, amount money.Amount
 	return w
 }
 
-// Commands of each kind are carried out for a client of a node that follows, or refused for the
-// same reasons as at the node that leads, and its reads have all of that.
-func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
+// Commands of each kind are executed for a follower's client, or refused for the same reasons as at
+// the leader, and its reads contain their effects.
+func TestFollowerForwardsCommandsToLeader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -108,7 +108,7 @@ func TestCommandsTravelToTheNodeThatLeads(t *testing.T) {
 	})
 }
 
-// buysFrom goes on: the resting order is bought, and commands are refused.
+// buysFrom continues: the resting order is bought, and commands are refused.
 func (b *branch) buysFrom(first uint64) {
 	t := b.T
 	bought := b.does(b.placed(trading.Buy, 101e8, 2*coin, ""))
@@ -168,7 +168,7 @@ func (b *branch) buysFrom(first uint64) {
 	b.reads()
 }
 
-// reads reads what is ann's own.
+// reads reads ann's private data.
 func (b *branch) reads() {
 	t := b.T
 	wallet := must[*committed.Wallet](t)(b.Wallet(committed.Client{Key: b.key, Nonce: b.next()}))
@@ -220,9 +220,9 @@ func (b *branch) several(order uint64) {
 	}
 }
 
-// What a node has shown can be used at once at each other one: money that is seen at a node that
-// follows is spent through the one that leads and through the third, and the other way round.
-func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
+// Funds shown by one node can be used at once at every other one: funds seen at a follower are
+// spent through the leader and through the third node, and vice versa.
+func TestSeenFundsAreUsableAtEveryNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -262,15 +262,15 @@ func TestWhatOneNodeShowsAnotherOneTakes(t *testing.T) {
 	})
 }
 
-// What was sent to a node that is gone has an unknown outcome, and the node that leads next gets
-// the commands that follow. Each order that was acknowledged is there, and none is there twice.
-func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
+// Requests in flight to a crashed leader have an unknown outcome, and the next leader gets later
+// commands. Each acknowledged order exists exactly once.
+func TestFollowerClientSurvivesLeaderCrash(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 100 * coin})
 		b := c.branch((r.at + 1) % len(c.nodes))
-		var told, unknown []uint64
+		var answered, unknown []uint64
 		var some sync.WaitGroup
 		begun := make(chan struct{})
 		some.Go(func() {
@@ -283,15 +283,15 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 				x, err := b.Commands.Do(actors.NewOrder(b.key, i, w))
 				switch {
 				case err == nil:
-					told = append(told, i)
+					answered = append(answered, i)
 					x.Free()
 				case errors.Is(err, committed.ErrTimeout):
 					unknown = append(unknown, i)
 				default: // refused before any actor saw it
 					leads := b.node.replica.Leads
-					b.node.life.Until(t.Context(), //nolint:errcheck // the next one tells
+					b.node.life.Until(t.Context(), //nolint:errcheck // the next command shows it
 						func() bool { return b.Commands.Writable() == nil || leads() })
-					if leads() { // it is no node that follows any more
+					if leads() { // the node is no longer a follower
 						return
 					}
 				}
@@ -309,7 +309,7 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 		for _, o := range orders.Orders {
 			open[o.Amount]++
 		}
-		for _, i := range told {
+		for _, i := range answered {
 			if open[money.Amount(i)] != 1 {
 				t.Errorf("order %d was acknowledged, and is there %d times", i,
 					open[money.Amount(i)])
@@ -325,9 +325,9 @@ func TestAClientOfANodeThatFollowsOutlivesTheOneThatLeads(t *testing.T) {
 	})
 }
 
-// The orders of a socket reach the wallet in the order in which they passed its gate, whichever of
-// them wait for a look on the way.
-func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
+// The orders of a socket reach the wallet in the order in which they passed its gate, even if some
+// wait for a lookup.
+func TestSocketCommandsKeepTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -373,9 +373,9 @@ func TestASocketsCommandsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// A session at a node that follows ends with its client, or with the connection of its node; then
-// the node's clients must hear of it.
-func TestASessionEndsWithItsConnection(t *testing.T) {
+// A session at a follower ends with its client, or with the connection of its node; then the node's
+// clients are disconnected.
+func TestSessionEndsWithItsConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -418,16 +418,15 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 		f.to.Close()
 		f.mu.Unlock()
 		armed(true)
-		eventually(t, "the node knows that sessions are over", f.lostSessions)
+		eventually(t, "the node sees that sessions were lost", f.lostSessions)
 		if err := b.Await(t.Context()); !errors.Is(err, errSessions) {
-			t.Errorf("the node goes on: %v", err)
+			t.Errorf("the node continues: %v", err)
 		}
 	})
 }
 
-// A node whose fold does not get in time to what was acknowledged cannot know, and says so as one
-// that is cut off does.
-func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
+// A node whose fold lags too far behind fails reads like one that is cut off.
+func TestNodeWithLateFoldIsNotCurrent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -449,9 +448,9 @@ func TestANodeWhoseFoldIsLateCannotKnow(t *testing.T) {
 	})
 }
 
-// The nonces of reads are noted where their wallets are. A node that notes one late could take the
-// nonce once more as the one that leads.
-func TestANodeThatFollowsNotesNoNoncesOfReads(t *testing.T) {
+// The nonces of reads are recorded at their wallets. A node that records one late could accept the
+// nonce again as the leader.
+func TestFollowerRecordsNoReadNonces(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -465,53 +464,53 @@ func TestANodeThatFollowsNotesNoNoncesOfReads(t *testing.T) {
 			}
 			succeeds(t, n.onSide(func() { noted = committed.ReadNonces(n.committed) }))
 			if noted != want {
-				t.Errorf("node %d notes the nonces of %d keys, want %d", i, noted, want)
+				t.Errorf("node %d recorded nonces of %d keys, want %d", i, noted, want)
 			}
 		}
 	})
 }
 
-// A node learns of accounts, keys, freezes, halts and maintenance while it follows.
-func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
+// A follower applies accounts, keys, freezes, halts and maintenance.
+func TestFollowerLearnsKeysFreezesAndMaintenance(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
 		fund(t, r.Engine, "ann", nil)
 		b := c.branch((r.at + 1) % len(c.nodes))
 		fund(t, r.Engine, "bob", map[string]money.Amount{"BTC": coin})
-		knows := func(what string, is func() bool) {
+		learns := func(what string, is func() bool) {
 			t.Helper()
 			succeeds(t, b.Ask(new(committed.StatusNow), nil, 0))
 			if !is() {
-				t.Errorf("the node does not know of %s", what)
+				t.Errorf("the node has not applied %s", what)
 			}
 		}
-		knows("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
+		learns("bob", func() bool { return b.Commands.Key([]byte("key-of-bob")) != nil })
 		bob := b.Commands.Key([]byte("key-of-bob"))
-		for nonce := uint64(1); nonce <= 5; nonce++ { // the node hears of both a moment later
+		for nonce := uint64(1); nonce <= 5; nonce++ { // the node applies both a moment later
 			must[actors.Admin](t)(r.Freeze("test", "bob", true))
 			if err := b.Ask(new(committed.Wallet), bob, nonce); !errors.Is(err,
 				committed.ErrFrozen) {
 				t.Errorf("a read of a frozen account: %v", err)
 			}
-			knows("a freeze", bob.Account.Frozen)
+			learns("a freeze", bob.Account.Frozen)
 			must[actors.Admin](t)(r.Freeze("test", "bob", false))
 			if err := b.Commands.Current(); err != nil || bob.Account.Frozen() {
 				t.Error("an account that is free again counts as frozen", err)
 			}
 		}
 		must[actors.Admin](t)(r.Halt("test", r.Pairs()[0].Name, true))
-		knows("a halt", b.Pairs()[0].Halted)
+		learns("a halt", b.Pairs()[0].Halted)
 		must[actors.Admin](t)(r.Halt("test", r.Pairs()[0].Name, false))
-		knows("its end", func() bool { return !b.Pairs()[0].Halted() })
+		learns("its end", func() bool { return !b.Pairs()[0].Halted() })
 		r.maintains(t, true)
-		knows("maintenance", func() bool {
+		learns("maintenance", func() bool {
 			return b.Commands.Maintenance() != nil && b.Commands.Writable() == actors.ErrMaintenance
 		})
 		r.maintains(t, false)
-		knows("its end", func() bool { return b.Commands.Writable() == nil })
+		learns("its end", func() bool { return b.Commands.Writable() == nil })
 		must[any](t)(r.RevokeKey("test", "key-of-bob"))
-		knows("the end of a key", func() bool {
+		learns("the end of a key", func() bool {
 			return bob.Revoked() && b.Commands.Key([]byte("key-of-bob")) == nil
 		})
 		x := actors.NewCancelAll(bob, 1, actors.CancelFilter{})
@@ -522,15 +521,15 @@ func TestANodeThatFollowsKnowsWhoMayDoWhat(t *testing.T) {
 }
 
 // maintains begins or ends a maintenance.
-func (r *reigning) maintains(t *testing.T, on bool) {
+func (r *termAt) maintains(t *testing.T, on bool) {
 	t.Helper()
 	if _, err := r.SetMaintenance(t.Context(), "test", event.Maintenance{On: on}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A node of the cluster that says what makes no sense loses its connection, and changes nothing.
-func TestNonsenseFromANodeChangesNothing(t *testing.T) {
+// A node that sends malformed messages loses its connection, and changes nothing.
+func TestMalformedMessagesOfNodeChangeNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -568,7 +567,7 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 				1}, wire.AppendUints(nil, 1<<63)...)...),
 			"a withdrawal that is approved": order(1, 0, 1, wire.AppendValue([]byte{byte(
 				event.KindWithdrawalMoved)}, &approval)...),
-			"something behind the commands": order(1, 0, 1, append(actors.AppendCommand(nil,
+			"something after the commands": order(1, 0, 1, append(actors.AppendCommand(nil,
 				actors.NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...),
 		} {
 			conn, err := c.strange(t, r, forwardVersion, digest[:])
@@ -601,7 +600,7 @@ func TestNonsenseFromANodeChangesNothing(t *testing.T) {
 }
 
 // strange opens a connection for commands as a stranger.
-func (c *cluster) strange(t *testing.T, r *reigning, version uint64,
+func (c *cluster) strange(t *testing.T, r *termAt, version uint64,
 	digest []byte) (net.Conn, error) {
 	t.Helper()
 	here, there := net.Pipe()
@@ -615,7 +614,7 @@ func (c *cluster) strange(t *testing.T, r *reigning, version uint64,
 // keyOfNobody is a key that no exchange has.
 var keyOfNobody = &directory.Key{Account: new(directory.Account)}
 
-// lingering is a store that keeps to itself for a while that an append is durable.
+// lingering is a store that delays the confirmation of appends.
 type lingering struct {
 	persistence.Replica
 	until atomic.Pointer[chan struct{}] // nil: it says so at once
@@ -639,7 +638,7 @@ func (s *lingering) Append(ctx context.Context, tok persistence.Token, prev, nex
 }
 
 // lingers is a cluster whose stores can linger, and a branch of it.
-func lingers(t *testing.T, funds map[string]money.Amount) (c *cluster, r *reigning, b *branch,
+func lingers(t *testing.T, funds map[string]money.Amount) (c *cluster, r *termAt, b *branch,
 	at *lingering) {
 	stores := make([]lingering, 3)
 	c = newCluster(t, func(i int, o *actors.Options) {
@@ -651,7 +650,7 @@ func lingers(t *testing.T, funds map[string]money.Amount) (c *cluster, r *reigni
 	return c, r, c.branch((r.at + 1) % len(c.nodes)), &stores[r.at]
 }
 
-// linger makes the store keep its appends to itself until the function is called that it returns.
+// linger makes the store delay the confirmation of appends until the returned function is called.
 func (s *lingering) linger() (end func()) {
 	until := make(chan struct{})
 	s.until.Store(&until)
@@ -661,8 +660,8 @@ func (s *lingering) linger() (end func()) {
 	}
 }
 
-// sees waits until the node that follows shows a deposit of ann's that is durable.
-func (b *branch) sees(r *reigning) (deposited chan error) {
+// sees waits until the follower shows a durable deposit of ann's.
+func (b *branch) sees(r *termAt) (deposited chan error) {
 	b.Helper()
 	deposited = make(chan error, 1)
 	go func() {
@@ -676,9 +675,8 @@ func (b *branch) sees(r *reigning) (deposited chan error) {
 	return deposited
 }
 
-// A node that led a moment ago does not say that a key has ended which it does not know: the one
-// that leads now may have made it.
-func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
+// A former leader does not report an unknown key as revoked: the new leader may have made it.
+func TestOnlyLeaderReportsRevokedKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": coin})
 		c.caughtUp(r)
@@ -690,7 +688,7 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 				return err
 			},
 			"a command that has passed its gate": func() error {
-				x := actors.NewCancelAll(b.key, 0, actors.CancelFilter{}).Through(passed{})
+				x := actors.NewCancelAll(b.key, 0, actors.CancelFilter{}).Through(passedGate{})
 				_, err := b.Commands.Do(x)
 				return err
 			},
@@ -716,8 +714,8 @@ func TestOnlyTheNodeThatLeadsKnowsThatAKeyHasEnded(t *testing.T) {
 	})
 }
 
-// Behind Settle nothing is on its way any more that has passed a gate, whatever it waits for.
-func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
+// After Settle no command that passed a gate is in flight, whatever it waits for.
+func TestSettleDrainsInFlightCommands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, r, b, store := lingers(t, nil)
 		end := store.linger()
@@ -731,8 +729,8 @@ func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
 		if err := b.Settle(b.key); err != nil {
 			t.Error(err)
 		}
-		if !x.AwaitSince(time.Time{}, &b.node.life) { // the node that leads has given it up
-			t.Error("a command is still on its way")
+		if !x.AwaitSince(time.Time{}, &b.node.life) { // the leader has given it up
+			t.Error("a command is still in flight")
 		}
 		end()
 		if err := <-deposited; err != nil {
@@ -741,8 +739,8 @@ func TestNothingIsOnItsWayBehindSettle(t *testing.T) {
 	})
 }
 
-// An order that is durable, and whose answer is lost with the connection, has an unknown outcome.
-func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
+// A durable order whose answer is lost with the connection has an unknown outcome.
+func TestBrokenConnectionLeavesUnknownOutcomes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
 		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
@@ -767,7 +765,7 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 		f.to.Close()
 		f.mu.Unlock()
 		if err := <-ended; err != committed.ErrTimeout {
-			t.Errorf("the order is open, and its client is told %v", err)
+			t.Errorf("the order is open, and its client gets %v", err)
 		}
 		if n, unknown := to.Answered.Load(), to.Unknown.Load(); n != 0 || unknown != 1 {
 			t.Errorf("%d requests are answered, and %d have an unknown outcome", n, unknown)
@@ -780,8 +778,8 @@ func TestWhatABrokenConnectionLeavesIsUnknown(t *testing.T) {
 	})
 }
 
-// Of two commands on their way at once each is told its own outcome.
-func TestEachCommandHasItsOwnAnswer(t *testing.T) {
+// Two commands in flight at once each get their own outcome.
+func TestEachCommandGetsItsOwnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, b, store := lingers(t, map[string]money.Amount{"BTC": 100 * coin})
 		to := &c.nodes[(r.at+1)%len(c.nodes)].Links().To
@@ -800,7 +798,7 @@ func TestEachCommandHasItsOwnAnswer(t *testing.T) {
 			return ended
 		}
 		good := do(b.placed(trading.Sell, 100e8, coin, ""))
-		eventually(t, "an order is on its way", func() bool { return to.InFlight.Load() == 1 })
+		eventually(t, "an order is in flight", func() bool { return to.InFlight.Load() == 1 })
 		bad := do(b.placed(trading.Sell, 100e8, 1000*coin, ""))
 		eventually(t, "another one was sent, too", func() bool {
 			f := b.Commands.(*forwarder)
@@ -810,17 +808,17 @@ func TestEachCommandHasItsOwnAnswer(t *testing.T) {
 		})
 		end()
 		if x := <-good; x != actors.Accepted {
-			t.Errorf("the order for which there is money is told %v", x)
+			t.Errorf("the funded order gets %v", x)
 		}
 		if x := <-bad; x != actors.Refused {
-			t.Errorf("the order for which there is none is told %v", x)
+			t.Errorf("the unfunded order gets %v", x)
 		}
 	})
 }
 
-// A node that follows may show what the one that leads has yet to release. Commands wait for that,
-// whichever way they come: they are not decided on less than their client may have seen.
-func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
+// A follower may show records that the leader has yet to release. Commands wait for these,
+// whichever way they arrive: decisions include everything their client may have seen.
+func TestCommandsWaitForAllThatClientsMayHaveSeen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, r, b, store := lingers(t, nil)
 		end := store.linger()
@@ -836,7 +834,7 @@ func TestNoCommandIsDecidedOnLessThanWasShown(t *testing.T) {
 			}
 			return err
 		}
-		for what, to := range map[string]actors.Commands{"at the node that leads": r,
+		for what, to := range map[string]actors.Commands{"at the leader": r,
 			"elsewhere": b.Commands} {
 			key := to.Key([]byte("key-of-ann"))
 			if err := sell(what, to, key, 1); err != actors.ErrNotConfirmed &&

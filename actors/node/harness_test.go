@@ -22,7 +22,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// What tests of nodes share: options, accounts, and a clock that goes on when all wait.
+// Shared by the tests of nodes: options, accounts, and a clock that advances when all wait.
 
 // testOptions returns the options of an engine on a store, with two pairs of three currencies.
 func testOptions(store persistence.Store) actors.Options {
@@ -59,8 +59,8 @@ type goroutines struct{ mailbox.Runners }
 
 func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
 
-// bubble runs a test with a clock of its own, which goes on when all its goroutines wait. It takes
-// and leaves nothing in pools: their timers and channels are of one bubble.
+// bubble runs a test with a clock of its own, which advances when all its goroutines wait. Pools
+// are emptied before and after: their timers and channels belong to one bubble.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	actors.EmptyPools()
@@ -68,8 +68,8 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// stores make empty places in each kind of store; a call of what they return opens the store there.
-// A proof has others beside that in memory.
+// stores make an empty location for each kind of store, and return a function that opens the store
+// there. A proof has others beside that in memory.
 var stores = map[string]func(testing.TB) func() persistence.Store{
 	"memory": func(testing.TB) func() persistence.Store {
 		disk := memory.NewDisk()

@@ -10,8 +10,8 @@ import (
 	"exchange/core/event"
 )
 
-// The node that leads revokes lost keys for all, in its first term.
-func TestTheNodeThatLeadsRevokesLostKeys(t *testing.T) {
+// The leader revokes lost keys for all, in its first term.
+func TestLeaderRevokesLostKeys(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var lost atomic.Bool
 		c := newCluster(t, func(_ int, o *actors.Options) {

@@ -10,8 +10,8 @@ import (
 	"exchange/core/trading"
 )
 
-// The clients of a node that follows may do the same, and the next node that leads goes on so.
-func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
+// Clients of a follower may do the same, and the next leader continues it.
+func TestFollowersApplyMaintenanceWithCancels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -30,7 +30,7 @@ func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
 			Cancels: true}))
 		succeeds(t, b.Ask(new(committed.StatusNow), nil, 0))
 		if b.Commands.Writable() != actors.ErrMaintenance || b.Commands.Cancelling() != nil {
-			t.Error("the node that follows does not know what clients may do")
+			t.Error("the follower has not applied the maintenance")
 		}
 		there := b.Commands.Key([]byte(ann.Public))
 		w := *sell
@@ -41,16 +41,16 @@ func TestOtherNodesFollowAMaintenanceWithCancels(t *testing.T) {
 		if err := b.Commands.DoAll(list, errs); err != nil || list[0] != nil ||
 			errs[0] != actors.ErrMaintenance || list[1] == nil ||
 			list[1].Outcome() != actors.Accepted {
-			t.Fatalf("a batch by the node that follows: %v, %v", err, errs)
+			t.Fatalf("a batch by the follower: %v, %v", err, errs)
 		}
 		list[1].Free()
 		if _, err := b.Commands.Do(actors.NewOrder(there, 4, &w)); err != actors.ErrMaintenance {
-			t.Errorf("an order by the node that follows: %v", err)
+			t.Errorf("an order by the follower: %v", err)
 		}
 		c2 := must[*actors.Command](t)(b.Commands.Do(actors.NewCancelAll(there, 5,
 			actors.CancelFilter{})))
 		if c2.Outcome() != actors.Accepted {
-			t.Error("a cancel by the node that follows is refused")
+			t.Error("a cancel by the follower is refused")
 		}
 		c2.Free()
 	})

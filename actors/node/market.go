@@ -11,23 +11,23 @@ import (
 	"exchange/persistence"
 )
 
-// The market part of a term's options: what the nodes have agreed on, whatever the file of the
-// node that leads says.
+// The market part of a term's options is the one that the nodes have agreed on, whatever the
+// leader's file contains.
 
-// agreed returns the options of a term, with the market part that they have as text; nil: the node
-// has none. One that does not fit the state, because a pair that it lacks has got orders since,
-// does not count: that of the newest term does, and misfit says why. The fold stands still.
-func (n *Node) agreed() (o *actors.Options, misfit, err error) {
+// termOptions returns the options of a term, with their market part as text; nil: none. If the
+// applied part does not fit the state, because a missing pair has got orders since, that of the
+// newest term is used instead, and misfit is the reason. The fold must not move.
+func (n *Node) termOptions() (o *actors.Options, misfit, err error) {
 	next, current := n.replica.Market()
-	o, err = n.whole(next)
-	if err != nil { // this node's program or file is to be changed
+	o, err = n.optionsFor(next)
+	if err != nil { // this node's program or file must be changed
 		return nil, nil, err
 	}
 	misfit = n.fit(o)
 	if misfit == nil || current == nil || !errors.Is(misfit, actors.ErrConfig) {
 		return o, nil, misfit
 	}
-	earlier, err := n.whole(current)
+	earlier, err := n.optionsFor(current)
 	if err != nil || n.fit(earlier) != nil {
 		return nil, nil, misfit
 	}
@@ -37,17 +37,17 @@ func (n *Node) agreed() (o *actors.Options, misfit, err error) {
 	return earlier, misfit, nil
 }
 
-// whole returns a copy of the options with an applied market part, and with what that lacks because
-// it is older than the format that may be written; nil: the node's own.
-func (n *Node) whole(applied []byte) (*actors.Options, error) {
+// optionsFor returns a copy of the options with an applied market part, completed to the format
+// that may be written; nil: the node's own.
+func (n *Node) optionsFor(applied []byte) (*actors.Options, error) {
 	if n.opts.Market == nil {
-		return n.with(nil)
+		return n.withMarket(nil)
 	}
 	text, err := n.opts.Market.Text(applied, n.replica.Standing().Format)
 	if err != nil {
 		return nil, err
 	}
-	return n.with(text)
+	return n.withMarket(text)
 }
 
 // fit returns why the state cannot be served with options.
@@ -56,8 +56,8 @@ func (n *Node) fit(o *actors.Options) error {
 		nil)
 }
 
-// with returns a copy of the options with a market part; nil: the node's own.
-func (n *Node) with(market []byte) (*actors.Options, error) {
+// withMarket returns a copy of the options with a market part; nil: the node's own.
+func (n *Node) withMarket(market []byte) (*actors.Options, error) {
 	o := n.opts
 	o.Currencies, o.Pairs = slices.Clone(o.Currencies), slices.Clone(o.Pairs)
 	if market != nil {
@@ -69,45 +69,44 @@ func (n *Node) with(market []byte) (*actors.Options, error) {
 	return &o, nil
 }
 
-// proposeMarket tells the nodes the market part that this node's term is built with, if they do not
-// know.
+// proposeMarket makes the market part of this node's term the agreed one, unless it is already.
 func (n *Node) proposeMarket(ctx context.Context, market []byte) error {
 	next, current := n.replica.Market()
 	if market == nil || bytes.Equal(next, market) && bytes.Equal(current, market) {
 		return nil
 	}
 	if err := n.replica.SetMarket(ctx, market, true); err != nil {
-		return fmt.Errorf("telling the nodes the market part: %w", err)
+		return fmt.Errorf("proposing the market part to the nodes: %w", err)
 	}
 	return nil
 }
 
-// complete is completed once for each format that may be written. The goroutine that follows calls
-// it during a term, again and again.
-func (n *Node) complete(ctx context.Context) {
+// completeMarket runs proposeCompleted once for each format that may be written. journalFollower
+// calls it repeatedly during a term.
+func (n *Node) completeMarket(ctx context.Context) {
 	format := n.replica.Standing().Format
-	if n.engine.Load() == nil || n.told == format || !n.replica.Leads() {
+	if n.engine.Load() == nil || n.completedFormat == format || !n.replica.Leads() {
 		return
 	}
 	patience, cancel := context.WithTimeout(ctx, n.opts.Timing.OwnerStale)
 	defer cancel()
-	whole, err := n.completed(patience, format)
+	whole, err := n.proposeCompleted(patience, format)
 	if err != nil {
-		n.opts.Log.Warn("the nodes do not know all of the market part yet", "error", err)
+		n.opts.Log.Warn("the market part is not completed at the nodes yet", "error", err)
 	} else if whole {
-		n.told = format
+		n.completedFormat = format
 	}
 }
 
-// completed tells the nodes what the market part of this node's term has more than the one that
-// they know, as far as a format has it, which all their programs read. The term has decided by it
-// from its beginning. It returns false if another one waits for the next term, which tells them.
-func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
+// proposeCompleted completes the agreed market part with this term's additions of a format that all
+// nodes read. The term has used them from its start. It returns false if another part waits for the
+// next term, which completes it.
+func (n *Node) proposeCompleted(ctx context.Context, format uint8) (bool, error) {
 	if n.opts.Market == nil {
 		return true, nil
 	}
-	n.agreeing.Lock()
-	defer n.agreeing.Unlock()
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
 	next, current := n.replica.Market()
 	if next == nil || !bytes.Equal(next, current) {
 		return false, nil
@@ -119,17 +118,18 @@ func (n *Node) completed(ctx context.Context, format uint8) (bool, error) {
 	return true, n.proposeMarket(ctx, text)
 }
 
-// ApplyMarket lets the nodes agree on another market part, which counts from the next term on.
-// change makes it of the applied one, as text of the format that may be written; nil: it stays. No
-// other one is applied meanwhile. A *RequestError has the error of change, or says why the state
-// cannot be served with it. Another error leaves it unknown. Only a node that leads can.
+// ApplyMarket makes the nodes agree on another market part, in effect from the next term on. change
+// derives it from the applied one, as text of the format that may be written; nil: no change. No
+// other part is applied meanwhile. A *RequestError contains the error of change, or why the state
+// cannot be served with the new part. After another error the outcome is unknown. Only the leader
+// can do this.
 func (n *Node) ApplyMarket(ctx context.Context,
 	change func(applied []byte, format uint8) ([]byte, error)) error {
 	if n.opts.Market == nil {
 		return fmt.Errorf("%w: this node has no market part", persistence.ErrInvalid)
 	}
-	n.agreeing.Lock()
-	defer n.agreeing.Unlock()
+	n.marketMu.Lock()
+	defer n.marketMu.Unlock()
 	next, _ := n.replica.Market()
 	market, err := change(next, n.replica.Standing().Format)
 	if err == nil && market == nil {
@@ -137,7 +137,7 @@ func (n *Node) ApplyMarket(ctx context.Context,
 	}
 	var o *actors.Options
 	if err == nil {
-		o, err = n.with(market)
+		o, err = n.withMarket(market)
 	}
 	if err == nil {
 		var misfit error

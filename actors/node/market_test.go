@@ -15,7 +15,7 @@ import (
 	"exchange/persistence"
 )
 
-// withoutPairs is the market part in which nothing is traded.
+// withoutPairs is a market part without pairs.
 const withoutPairs = "nothing"
 
 // Market parts of a newer format than a cluster's first one end with more.
@@ -80,9 +80,8 @@ func withMarkets(t *testing.T) *cluster {
 	return c
 }
 
-// decides wants a term to decide and show by a market part, and all nodes to have it, with what a
-// newer format has more.
-func (c *cluster) decides(r *reigning, market string) {
+// decides checks that a term and all nodes use a market part, with the additions of a newer format.
+func (c *cluster) decides(r *termAt, market string) {
 	c.Helper()
 	for _, p := range r.Pairs() {
 		if got := fmt.Sprint(int64(p.Rules().Fees.Taker)); got != market {
@@ -100,19 +99,19 @@ func (c *cluster) decides(r *reigning, market string) {
 	})
 }
 
-// to is a change to a market part, whatever the applied one is.
+// to is a change to a market part, regardless of the applied one.
 func to(market string) func([]byte, uint8) ([]byte, error) {
 	return func([]byte, uint8) ([]byte, error) { return []byte(market), nil }
 }
 
-// apply has a term's node tell the nodes a market part.
-func (c *cluster) apply(r *reigning, market string) error {
+// apply makes a term's node apply a market part.
+func (c *cluster) apply(r *termAt, market string) error {
 	return c.nodes[r.at].ApplyMarket(c.Context(), to(market))
 }
 
-// The first term's file is what all later leads decide and show by, whatever the files of their
-// nodes say, also when all nodes were killed. Another market part counts from the next term on.
-func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
+// All later leaders use the file of the first term, whatever their own files contain, even after
+// all nodes were killed. Another market part is in effect from the next term on.
+func TestNodesUseAppliedMarketPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
@@ -135,11 +134,12 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 		succeeds(t, c.apply(r, "7"))
 		for _, p := range r.Pairs() {
 			if fmt.Sprint(int64(p.Rules().Fees.Taker)) != first {
-				t.Error("a market part counts in the term that is under way")
+				t.Error("a new market part is in effect in the running term")
 			}
 		}
-		// what waits for the next term is not what this one completes
-		if whole, err := c.nodes[r.at].completed(t.Context(), firstFormat+1); err != nil || whole {
+		// the part that waits for the next term is not completed by this one
+		whole, err := c.nodes[r.at].proposeCompleted(t.Context(), firstFormat+1)
+		if err != nil || whole {
 			t.Errorf("%v, %v", whole, err)
 		}
 		c.caughtUp(r)
@@ -157,21 +157,21 @@ func TestTheNodesDecideByTheAppliedMarket(t *testing.T) {
 		ann.has(r)
 		follower := (r.at + 1) % len(c.nodes)
 		if err := c.nodes[follower].ApplyMarket(t.Context(), to("8")); err == nil {
-			t.Error("a node that follows applies a market part")
+			t.Error("a follower applies a market part")
 		}
 	})
 }
 
-// A market part that fits when it is applied, and no more when the next term begins, does not
-// leave the cluster without a leader: that of the term before counts again.
-func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
+// A market part that fits when applied, but not when the next term starts, does not leave the
+// cluster without a leader: the previous one is in effect again.
+func TestUnfitMarketPartFallsBackToPrevious(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
 		first := fileOf(r.at)
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
 		c.decides(r, first)
-		// what counts again is what the term was built with, not what was applied before
+		// in effect again is the part that the term was built with, not the previously applied one
 		for range 2 {
 			succeeds(t, c.apply(r, withoutPairs))
 		}
@@ -184,21 +184,21 @@ func TestAMarketThatFitsNoMoreDoesNotCount(t *testing.T) {
 	})
 }
 
-// What a node that follows shows stays when its market part is written once more with what an
-// earlier format had no words for, and ends when it says something else.
-func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
+// A follower continues when its market part is rewritten with additions of a newer format, and ends
+// when the part changes.
+func TestFollowerSurvivesEquivalentMarketPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
 		first := fileOf(r.at)
 		c.decides(r, first)
-		a := c.attend((r.at + 1) % len(c.nodes))
+		a := c.follower((r.at + 1) % len(c.nodes))
 		older := []byte(first)
 		a.market.Store(&older)
 		if !a.keepsMarket() || string(*a.market.Load()) != first+more {
 			t.Errorf("with a market part that says the same it has %s", *a.market.Load())
 		}
-		eventually(t, "commands come to the node that leads", func() bool {
+		eventually(t, "commands reach the leader", func() bool {
 			return a.Commands().Writable() == nil
 		})
 		over := make(chan error, 1)
@@ -210,9 +210,9 @@ func TestAnAttendanceOutlivesAMarketPartThatSaysTheSame(t *testing.T) {
 	})
 }
 
-// What an operator changes is made of the newest market part: a format that rises meanwhile
-// completes it before or behind, so neither is lost.
-func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
+// An operator's change is derived from the newest market part: a format that rises meanwhile
+// completes it before or after, so neither is lost.
+func TestMarketPartsAreAppliedOneAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := withMarkets(t)
 		r := c.next()
@@ -225,8 +225,8 @@ func TestNoMarketPartIsAppliedWhileAnotherIsMade(t *testing.T) {
 				t.Errorf("the change is of %q in format %d, and %q is applied", applied, format,
 					next)
 			}
-			if alone = !n.agreeing.TryLock(); !alone {
-				n.agreeing.Unlock()
+			if alone = !n.marketMu.TryLock(); !alone {
+				n.marketMu.Unlock()
 			}
 			return nil, nil
 		})

@@ -6,7 +6,7 @@ import (
 	"exchange/actors/observing"
 )
 
-// observedMember is a member, as its observers need it.
+// observedMember is the host of a member's observers.
 type observedMember struct{ *Node }
 
 // Watermark implements observing.Host.

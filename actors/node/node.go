@@ -24,58 +24,57 @@ import (
 	"exchange/persistence"
 )
 
-// A Node is one of several processes that keep one journal together. It folds what the journal has,
-// writes its own projections and snapshots, and so stands ready: when it leads, it builds an engine
-// on the running fold. That engine's life is a term. What is a term's own is gone when the term
-// ends: the deciding side, the journal's writer, the mailer, the door, the channels of the stream,
-// and the actor system that they are in. The fold goes on. Its methods may be called from any
-// goroutine.
+// A Node is one of several processes that keep one journal together. It folds the journal and
+// writes its own projections and snapshots, so that as the leader it can build an engine on the
+// running fold. That engine's life is a term. The deciding side, the journal's writer, the mailer,
+// the door, the channels of the stream, and their actor system belong to the term and end with it.
+// The fold continues. Its methods may be called from any goroutine.
 //
-// A goroutine of the node (journalFollower) gives the fold what others append. While there is a
-// term, it rests: then the term's journal does so. The two take turns by lead and back.
+// The goroutine journalFollower feeds the fold with the batches that others append. During a term
+// it pauses, and the term's journal feeds the fold. The two pass the turn by the channels lead and
+// back.
 type Node struct {
 	work      *committed.Workers
 	committed *committed.Side // that of work
 	opts      actors.Options
 	replica   persistence.Replica
-	// observer is the replica of an observer, which has no server's key; nil: this is a member
+	// observer is the store of an observer, which has no server's key; nil: this is a member
 	observer *observing.Store
 	sealer   *seal.Sealer
 	keys     *actors.Keyring    // read by the goroutine that calls Lead
 	root     *actor.RootContext // of the fold
 	meter    *metrics.Engine
 	life     mailbox.Life
-	engine   atomic.Pointer[actors.Engine] // nil: there is none
-	// whose channels watch the fold: those of the follower, if there is one, and otherwise those
-	// of the term. On the turn of the committed side.
-	following, leading *actors.Public
+	engine   atomic.Pointer[actors.Engine] // nil: no term
+	// owners of the channels that watch the fold: of the follower, if there is one, otherwise of
+	// the term. Used on the committed side's turn.
+	followerPublic, termPublic *actors.Public
 
-	links     atomic.Uint64 // connections that forwarded something to a term of this node
-	operating operating
-	observers *observing.Server
-	traffic   metrics.Links
-	useless   persistence.Seldom
-	lead      chan struct{} // journalFollower gives the turn to a Lead
-	back      chan struct{} // and gets it back; capacity 1
-	halt      context.CancelFunc
-	followed  chan struct{} // closed when journalFollower has ended
-	stopping  atomic.Bool
-	told      uint8      // format up to which complete has nothing to do; of journalFollower
-	agreeing  sync.Mutex // held while the market part changes in a term
-	// unfitAt is one more than the sequence at which this node was found not to be able to serve,
-	// as it was judged last; 0: it could
+	links           atomic.Uint64 // number of forwarding connections to terms of this node
+	operatorSlots   operatorSlots
+	observers       *observing.Server
+	traffic         metrics.Links
+	badPeers        persistence.Seldom
+	lead            chan struct{} // journalFollower passes the turn to Lead
+	back            chan struct{} // and gets it back; capacity 1
+	halt            context.CancelFunc
+	journalDone     chan struct{} // closed when journalFollower has ended
+	stopping        atomic.Bool
+	completedFormat uint8      // format of the market part; owned by journalFollower
+	marketMu        sync.Mutex // held while the market part changes in a term
+	// unfitAt is one more than the folded sequence at which the last check found this node unfit to
+	// serve; 0: fit
 	unfitAt atomic.Uint64
-	// building is held while a term is built, so that Stop finds each
+	// building is held while a term is built, so that Stop sees every term
 	building sync.Mutex
 }
 
-// Start recovers what this node has of the journal, and follows the journal from there on. If
-// it fails because of what is stored, the node can still vote: see VoteOn.
-// Options.Store is a persistence.Replica; the node does not close it. All nodes of a cluster need
-// the same server's key, which must be there: Options.Sealer makes none. Options.Identity and
-// Options.TakeOver have no meaning, because the nodes agree on the owner. On an observing.Store the
-// node is an observer: it needs no key, and gets no term. When its fold ends, it is to be started
-// again, on a new store.
+// Start recovers this node's part of the journal, and follows the journal from there. If it fails
+// because of stored data, the node can still vote: see VoteOnly. Options.Store is a
+// persistence.Replica; the node does not close it. All nodes of a cluster need the same server's
+// key, which must be there: Options.Sealer makes none. Options.Identity and Options.TakeOver are
+// ignored, because the nodes agree on the owner. On an observing.Store the node is an observer: it
+// needs no key, and never leads. When its fold ends, it must be restarted on a new store.
 func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	replica, ok := o.Store.(persistence.Replica)
 	if !ok {
@@ -85,7 +84,7 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 		o.Scheduler = mailbox.Runners{}
 	}
 	n := &Node{opts: o, replica: replica, meter: metrics.NewEngine(),
-		lead: make(chan struct{}), back: make(chan struct{}, 1), followed: make(chan struct{})}
+		lead: make(chan struct{}), back: make(chan struct{}, 1), journalDone: make(chan struct{})}
 	if n.observer, _ = o.Store.(*observing.Store); n.observer == nil {
 		var err error
 		if n.sealer, err = o.Sealer(true); err != nil {
@@ -93,11 +92,11 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 		}
 	}
 	n.life.Begin(o.Scheduler, o.Timing.Request)
-	// What others trim counts here only behind a snapshot of this node: without one its fold needs
-	// all of the journal, and it may be far behind the node that leads.
+	// Trims of others apply here only up to a snapshot of this node: without one its fold needs the
+	// whole journal, and it may be far behind the leader.
 	replica.Hold(0)
 	begin := time.Now()
-	watermark, err := n.reached(ctx)
+	watermark, err := n.awaitWatermark(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +110,14 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := n.knows(); err != nil {
+	if err := n.checkHistory(); err != nil {
 		return nil, err
 	}
-	n.keys = actors.NewKeyring(n.sealer, &n.opts) // a term finds them open
+	n.keys = actors.NewKeyring(n.sealer, &n.opts) // decrypted before a term needs them
 	if n.observer == nil {
-		if _, _, err := n.agreed(); err != nil {
-			o.Log.Warn("this node follows, and could not serve", "error", err)
-			n.judged(err)
+		if _, _, err := n.termOptions(); err != nil {
+			o.Log.Warn("this node follows, and is unfit to serve", "error", err)
+			n.setUnfit(err)
 		}
 	}
 	n.meter.RecoveryNs, n.meter.RecoveryRecords = int64(time.Since(begin)), n.committed.Refolded()
@@ -128,9 +127,9 @@ func Start(ctx context.Context, o actors.Options) (*Node, error) {
 	return n, n.run()
 }
 
-// reached waits until this node's journal has all that its projections have. After a crash the
-// journal says so only when a node that leads has confirmed its end.
-func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
+// awaitWatermark waits until this node's journal has reached its projections. After a crash the
+// journal's end is known only once a leader has confirmed it.
+func (n *Node) awaitWatermark(ctx context.Context) (watermark uint64, err error) {
 	if watermark, err = n.replica.Watermark(ctx); err != nil {
 		return 0, fmt.Errorf("reading the watermark: %w", err)
 	}
@@ -141,7 +140,7 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 		}
 		leads, err := n.replica.Follow(ctx, beat.End.Seq)
 		if err == nil && leads {
-			err = mailbox.Pause(ctx, retrySoon) // it leads, and has yet to apply what it has
+			err = mailbox.Pause(ctx, retrySoon) // it leads, and has yet to apply its log
 		}
 		if err != nil {
 			return 0, fmt.Errorf("waiting for the journal to reach sequence %d, which this node's "+
@@ -150,14 +149,14 @@ func (n *Node) reached(ctx context.Context) (watermark uint64, err error) {
 	}
 }
 
-// knows refuses a store that is not the one that this host knows, and remembers its history. A
-// store that has folded nothing yet is filled by the others.
-func (n *Node) knows() error {
+// checkHistory fails for a store with another history than this host remembers, and remembers its
+// history. An empty store is filled by the others.
+func (n *Node) checkHistory() error {
 	switch has := n.committed.Histories(); {
 	case n.observer != nil:
 		return nil
 	case len(has) == 0:
-		n.opts.Log.Warn("this node's store is empty: it takes what the others have", "store",
+		n.opts.Log.Warn("this node's store is empty: it is filled from the others", "store",
 			n.replica.String())
 		return nil
 	default:
@@ -166,7 +165,7 @@ func (n *Node) knows() error {
 	}
 }
 
-// run starts the fold and all that belongs to it.
+// run starts the fold and its goroutines.
 func (n *Node) run() error {
 	o := &n.opts
 	n.root = committed.NewSystem().Root
@@ -174,7 +173,7 @@ func (n *Node) run() error {
 	po := committed.ProjectorOptions{Store: n.replica, Token: n.replica.Own(), Log: o.Log,
 		Meter: n.meter, Fail: n.fail, Stop: n.life.Over(), Archive: n.archive,
 		Remember: func(id persistence.HistoryID) error { return o.Remember(id) }}
-	n.work = committed.Connect(n.committed, n.root, nodeOutside{n}, po)
+	n.work = committed.Connect(n.committed, n.root, nodeOutput{n}, po)
 	if err := n.work.Spawn(host, o.Tests.AtOnce); err != nil {
 		return err
 	}
@@ -189,9 +188,8 @@ func (n *Node) run() error {
 	return nil
 }
 
-// archive keeps the journal up to a sequence, that of the older snapshot, before this node forgets
-// it. What the archive lacks this node holds. The other nodes do not wait for it: they have
-// archives of their own.
+// archive archives the journal up to the older snapshot, before this node trims it. The node holds
+// everything not archived yet. Other nodes do not wait for it: they have their own archives.
 func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 	if n.opts.Archive == nil {
 		n.replica.Hold(upTo)
@@ -210,22 +208,23 @@ func (n *Node) archive(ctx context.Context, upTo uint64) (uint64, error) {
 	return upTo, nil
 }
 
-// Judge finds out anew whether this node could serve, as when another market part is applied. A
-// term that is under way goes on in any case.
+// Recheck checks again whether this node could serve, as after a change of the market part. It does
+// not affect a running term.
 func (n *Node) Recheck() {
-	n.onSide(n.judge) //nolint:errcheck // a node whose fold has failed is judged already
+	n.onSide(n.recheck) //nolint:errcheck // a node whose fold has failed is unfit already
 }
 
-// judge is Judge on the committed side's turn.
-func (n *Node) judge() {
+// recheck is Recheck on the committed side's turn.
+func (n *Node) recheck() {
 	if n.engine.Load() == nil && n.observer == nil {
-		_, _, err := n.agreed()
-		n.judged(err)
+		_, _, err := n.termOptions()
+		n.setUnfit(err)
 	}
 }
 
-// judged says why this node could not serve; nil: it could. A fold that has failed is why for good.
-func (n *Node) judged(why error) {
+// setUnfit sets why this node could not serve; nil: it could. A failed fold makes it unfit
+// permanently.
+func (n *Node) setUnfit(why error) {
 	at := uint64(0)
 	if why != nil {
 		at = n.committed.Folded() + 1
@@ -237,14 +236,13 @@ func (n *Node) judged(why error) {
 	}
 }
 
-// fail ends the fold: the node votes on, and serves no more. Any goroutine may call it.
+// fail ends the fold: the node keeps voting, and no longer serves. Any goroutine may call it.
 func (n *Node) fail(err error) {
-	n.end("this node folds no more: it votes, and neither serves nor leads; mend what is wrong, "+
-		"and restart it", err)
+	n.failWith("the fold has failed: this node only votes; fix the cause, and restart it", err)
 }
 
-// end is fail, which logs what has happened.
-func (n *Node) end(what string, err error) {
+// failWith is fail with a log message.
+func (n *Node) failWith(what string, err error) {
 	if n.life.Fail(err, func() { n.opts.Log.Error(what, "error", err) }) {
 		n.replica.Unfit(err)
 	}
@@ -253,21 +251,20 @@ func (n *Node) end(what string, err error) {
 	}
 }
 
-// Dead is closed when the fold has failed; Err says why. The node still votes.
+// Dead is closed when the fold has failed; Err returns why. The node still votes.
 func (n *Node) Dead() <-chan struct{} { return n.life.Dead() }
 
-// Err returns why the node is dead; nil: it lives.
+// Err returns why the fold has failed; nil: it has not.
 func (n *Node) Err() error { return n.life.Err() }
 
-// Ended is closed when the node follows no more: it was stopped, or its store has ended.
-func (n *Node) Ended() <-chan struct{} { return n.followed }
+// Ended is closed when the node no longer follows: it was stopped, or its store has ended.
+func (n *Node) Ended() <-chan struct{} { return n.journalDone }
 
-// Folded returns the newest sequence that this node has folded.
+// Folded returns this node's newest folded sequence.
 func (n *Node) Folded() uint64 { return n.committed.Folded() }
 
-// Hash returns a digest of this node's state, and the sequence that the state is at. Nodes at the
-// same sequence have the same digest. The state is the one that images are made of, so neither
-// reads nor the stream wait for it.
+// Hash returns a digest of this node's state, and the state's sequence. Nodes at the same sequence
+// have the same digest. The imager computes it, so neither reads nor the stream wait.
 func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error) {
 	if n.work.Imager == nil {
 		return 0, hash, errNoHash
@@ -287,15 +284,15 @@ func (n *Node) Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, er
 	}
 }
 
-// errNoHash: an observer's state lacks what only the server needs.
+// errNoHash: an observer's state lacks the parts that only the server needs.
 var errNoHash = errors.New("an observer's state has no digest to compare")
 
-// Links counts what this node's clients have others do, and others' clients this one.
+// Links counts requests forwarded from and to this node.
 func (n *Node) Links() *metrics.Links { return &n.traffic }
 
-// onSide runs a function on the committed side's turn, behind all that was released before.
-func (n *Node) onSide(look func()) error {
-	p := mailbox.NewUrgentProbe(look)
+// onSide runs a function on the committed side's turn, after everything released before.
+func (n *Node) onSide(fn func()) error {
+	p := mailbox.NewUrgentProbe(fn)
 	n.committed.Send(p)
 	select {
 	case <-p.Done:
@@ -305,8 +302,8 @@ func (n *Node) onSide(look func()) error {
 	}
 }
 
-// settled waits until all that was released is folded.
-func (n *Node) settled() error { return n.onSide(func() {}) }
+// awaitFold waits until everything released is folded.
+func (n *Node) awaitFold() error { return n.onSide(func() {}) }
 
 // journalFollower is the goroutine that follows the journal.
 type journalFollower struct {
@@ -314,17 +311,17 @@ type journalFollower struct {
 	ctx context.Context
 }
 
-// offered is for how long a node that leads waits for a caller of Lead before it looks again
-// whether it leads.
-const offered = 50 * time.Millisecond
+// offerTimeout is how long a leader waits for a caller of Lead before it checks again whether it
+// leads.
+const offerTimeout = 50 * time.Millisecond
 
-// Run follows until the node stops. When the fold has failed it hands the lead over.
+// Run follows until the node stops. Once the fold has failed, it hands over the lead.
 func (n *journalFollower) Run() {
-	defer close(n.followed)
+	defer close(n.journalDone)
 	for n.ctx.Err() == nil && n.life.Err() == nil {
 		leads, err := n.replica.Follow(n.ctx, n.committed.Released())
 		if err != nil && n.ctx.Err() == nil && !errors.Is(err, persistence.ErrFormat) {
-			n.end("this node's store has ended", err)
+			n.failWith("this node's store has ended", err)
 			return
 		}
 		if err == nil {
@@ -341,13 +338,13 @@ func (n *journalFollower) Run() {
 	VoteOnly(n.ctx, n.replica, n.opts.Log)
 }
 
-// VoteOn is all that a node does whose fold has failed, or could not begin: its store votes, and it
-// hands the lead over whenever it leads. It returns when ctx or the store has ended.
+// VoteOnly keeps a node without a working fold voting: its store votes, and hands over the lead
+// whenever it has it. It returns when ctx or the store has ended.
 func VoteOnly(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 	for ctx.Err() == nil {
 		leads, err := r.Follow(ctx, ^uint64(0))
 		switch {
-		case errors.Is(err, persistence.ErrFormat): // the store hands the lead over by itself
+		case errors.Is(err, persistence.ErrFormat): // the store itself hands over the lead
 			if mailbox.Pause(ctx, time.Second) != nil {
 				return
 			}
@@ -357,27 +354,27 @@ func VoteOnly(ctx context.Context, r persistence.Replica, log *slog.Logger) {
 	}
 }
 
-// offer gives the turn to a caller of Lead, if there is one, until it comes back.
+// offer passes the turn to a caller of Lead, if there is one, and waits for its return.
 func (n *journalFollower) offer() {
-	t := time.NewTimer(offered)
+	t := time.NewTimer(offerTimeout)
 	defer t.Stop()
 	select {
 	case n.lead <- struct{}{}:
-		n.told = 0
-		n.rest()
+		n.completedFormat = 0
+		n.awaitTurn()
 	case <-t.C:
 	case <-n.ctx.Done():
 	}
 }
 
-// rest waits until the turn comes back.
-func (n *journalFollower) rest() {
+// awaitTurn waits until the turn is given back.
+func (n *journalFollower) awaitTurn() {
 	t := time.NewTicker(n.opts.Timing.OwnerCheck)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			n.complete(n.ctx)
+			n.completeMarket(n.ctx)
 		case <-n.back:
 			return
 		case <-n.ctx.Done():
@@ -386,7 +383,7 @@ func (n *journalFollower) rest() {
 	}
 }
 
-// catchUp gives the fold what the journal has. The caller has the turn.
+// catchUp folds the journal up to its end. The caller holds the turn.
 func (n *Node) catchUp(ctx context.Context) error {
 	return n.replica.Read(ctx, n.committed.Released(), func(_, next uint64, batch []byte) error {
 		n.committed.Release(slices.Clone(batch), next)
@@ -394,7 +391,7 @@ func (n *Node) catchUp(ctx context.Context) error {
 	})
 }
 
-// awaitRoom waits until the fold and the projections may be given more. A node whose own store is
+// awaitRoom waits until the fold and the projections have room for more. A node whose own store is
 // that slow does not lead meanwhile.
 func (n *Node) awaitRoom(ctx context.Context) error {
 	for !n.hasRoom() {
@@ -414,7 +411,7 @@ func (n *Node) awaitRoom(ctx context.Context) error {
 	return nil
 }
 
-// hasRoom reports whether the fold and the projections may be given more: see admission.going.
+// hasRoom reports whether the fold and the projections have room for more: see admission.going.
 func (n *Node) hasRoom() bool {
 	l, c := &n.opts.Limits, n.committed
 	return c.Lag() <= uint64(l.FoldLag) && c.Unsaved() <= int64(l.ProjectionLag)
@@ -422,22 +419,22 @@ func (n *Node) hasRoom() bool {
 
 func (n *Node) handOver(ctx context.Context) error { return handOver(ctx, n.replica, n.opts.Log) }
 
-// handOver tries to give the lead to another node, and pauses if none takes it. An error is that of
-// ctx.
+// handOver tries to transfer the lead to another node, and pauses if none takes it. An error is
+// that of ctx.
 func handOver(ctx context.Context, r persistence.Replica, log *slog.Logger) error {
 	if err := r.Transfer(ctx, ""); err != nil && ctx.Err() == nil {
-		log.Warn("this node should not lead, and no other one takes the lead", "error", err)
+		log.Warn("this node should not lead, and no other node takes the lead", "error", err)
 		return mailbox.Pause(ctx, time.Second)
 	}
 	return ctx.Err()
 }
 
-// A nodeTicker makes the committed side of a node write behind, as ticker does for an engine. It
-// has a node judged again that could not serve, when its fold has moved on: what the node lacked at
-// its start may be there. It waits for no judgement, because a node that stops may give none.
+// A nodeTicker triggers the projections of a node, as ticker does for an engine. It rechecks an
+// unfit node whenever the fold has advanced, because the missing records may be there. It does not
+// wait for the check, because a stopping node may never run it.
 type nodeTicker struct {
 	*Node
-	judging *mailbox.UrgentProbe // the newest; nil: there is none
+	pendingCheck *mailbox.UrgentProbe // the newest check; nil: none
 }
 
 // Run ticks until the node has stopped.
@@ -450,30 +447,30 @@ func (n *nodeTicker) Run() {
 			return
 		case <-t.C:
 			n.committed.Send(committed.Tick{})
-			n.judgeAgain()
+			n.recheckIfUnfit()
 		}
 	}
 }
 
-// judgeAgain has the node judged again, one judgement at a time.
-func (n *nodeTicker) judgeAgain() {
+// recheckIfUnfit rechecks an unfit node, one check at a time.
+func (n *nodeTicker) recheckIfUnfit() {
 	at := n.unfitAt.Load()
 	if at == 0 || n.committed.Folded() < at {
 		return
 	}
-	if n.judging != nil {
+	if n.pendingCheck != nil {
 		select {
-		case <-n.judging.Done:
+		case <-n.pendingCheck.Done:
 		default:
 			return
 		}
 	}
-	n.judging = mailbox.NewUrgentProbe(n.judge)
-	n.committed.Send(n.judging)
+	n.pendingCheck = mailbox.NewUrgentProbe(n.recheck)
+	n.committed.Send(n.pendingCheck)
 }
 
-// A nodeGuard guards the fold. While there is a term, a panic ends the process, as in any engine.
-// A node that follows goes on without its fold: it must vote.
+// A nodeGuard guards the fold. While there is a term, a panic ends the process, as in any engine. A
+// follower continues without its fold: it must vote.
 type nodeGuard struct{ *Node }
 
 // Panicked ends the fold or the process.
@@ -484,46 +481,46 @@ func (g nodeGuard) Panicked(m *mailbox.Mailbox, reason, message any) {
 	g.fail(fmt.Errorf("actor %s: %v", m.Name(), reason))
 }
 
-// nodeOutside passes on what the committed side of a node tells: to the term, if there is one.
-type nodeOutside struct{ *Node }
+// nodeOutput forwards the output of a node's committed side: to the term, if there is one.
+type nodeOutput struct{ *Node }
 
-// Recycle implements committed.Outside.
-func (o nodeOutside) Recycle(data []byte) {
+// Recycle implements committed.Output.
+func (o nodeOutput) Recycle(data []byte) {
 	if e := o.engine.Load(); e != nil {
 		e.Outside().Recycle(data)
 	}
 }
 
-// Tell implements committed.Outside.
-func (o nodeOutside) Notify(channel *actor.PID, message any) {
-	if p := cmp.Or(o.following, o.leading); p != nil {
+// Notify implements committed.Output.
+func (o nodeOutput) Notify(channel *actor.PID, message any) {
+	if p := cmp.Or(o.followerPublic, o.termPublic); p != nil {
 		p.Notify(channel, message)
 	}
 }
 
-// Applied implements committed.Outside.
-func (o nodeOutside) Applied(r *event.Record) {
-	for _, p := range [...]*actors.Public{o.following, o.leading} {
+// Applied implements committed.Output.
+func (o nodeOutput) Applied(r *event.Record) {
+	for _, p := range [...]*actors.Public{o.followerPublic, o.termPublic} {
 		if p != nil && p.HasKeys() {
 			p.Apply(r)
 		}
 	}
 }
 
-// Mailed implements committed.Outside.
-func (o nodeOutside) MailAdded() {
+// MailAdded implements committed.Output.
+func (o nodeOutput) MailAdded() {
 	if e := o.engine.Load(); e != nil {
 		e.Outside().MailAdded()
 	}
 }
 
-// Stop ends the node in order: its term, if it has one, then its lead, then the fold, with a last
-// projection and a snapshot. An error means that not all of that was done, which is safe.
+// Stop stops the node in order: its term, if it has one, then its lead, then the fold, with a last
+// projection and a snapshot. An error means that part of that was not done, which is safe.
 func (n *Node) Stop(ctx context.Context) error {
 	if n.stopping.Swap(true) {
 		return errors.New("BUG: a node is stopped twice")
 	}
-	n.building.Lock() // behind it no term begins any more
+	n.building.Lock() // from here on no term starts
 	e := n.engine.Load()
 	n.building.Unlock()
 	var err error
@@ -532,12 +529,12 @@ func (n *Node) Stop(ctx context.Context) error {
 	}
 	if n.replica.Leads() {
 		if err := n.replica.Transfer(ctx, ""); err != nil {
-			n.opts.Log.Warn("the lead was not handed over: the other nodes elect another one when "+
-				"they miss this one", "error", err)
+			n.opts.Log.Warn("the lead was not handed over: the other nodes elect another leader "+
+				"after a timeout", "error", err)
 		}
 	}
 	n.halt()
-	<-n.followed
+	<-n.journalDone
 	if n.life.Err() == nil && n.observer == nil { // an observer keeps nothing
 		err = errors.Join(err, n.work.Finish(ctx, &n.life))
 	}

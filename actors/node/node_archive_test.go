@@ -27,13 +27,13 @@ type archives struct {
 	list  []*archive.Archive
 	full  []atomic.Bool  // the disk of an archive is full
 	found []atomic.Int64 // how often it was
-	// stores have what each node was told of its journal, since the test began
+	// stores record the calls of each node since the test started
 	stores []*trims
-	r      *reigning // the newest that is known
+	r      *termAt // the newest term
 	nonce  uint64
 }
 
-// trims is a store that notes what a node lets go.
+// trims is a store that records Hold and Trim.
 type trims struct {
 	persistence.Replica
 	mu   sync.Mutex
@@ -56,8 +56,8 @@ func (s *trims) Trim(ctx context.Context, tok persistence.Token, upTo uint64) er
 	return err
 }
 
-// told returns what the store was told to hold, and to trim.
-func (s *trims) told() (held, upTo uint64) {
+// calls returns the arguments of Hold and Trim.
+func (s *trims) calls() (held, upTo uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held, s.upTo
@@ -99,7 +99,7 @@ func (a *archives) end(i int) uint64 {
 	return must[uint64](a.T)(a.list[i].End())
 }
 
-// sells has ann place an order, at whichever node leads. An order without an answer is one, too.
+// sells has ann place an order at the current leader. An order without an answer counts, too.
 func (a *archives) sells() {
 	a.Helper()
 	select {
@@ -114,7 +114,7 @@ func (a *archives) sells() {
 	}
 }
 
-// until has ann trade until something is so.
+// until has ann trade until a condition holds.
 func (a *archives) until(what string, so func() bool) {
 	a.Helper()
 	eventually(a.T, what, func() bool {
@@ -123,7 +123,7 @@ func (a *archives) until(what string, so func() bool) {
 	})
 }
 
-// archived has ann trade until the archives of some nodes have all that there is now.
+// archived has ann trade until the archives of some nodes contain everything so far.
 func (a *archives) archived(at ...int) {
 	a.Helper()
 	now := a.nodes[a.r.at].Folded()
@@ -163,8 +163,8 @@ func (a *archives) whole(i int, by *seal.Sealer) (batches []string) {
 	return batches
 }
 
-// balanced audits a term, from the first record of its node's archive. A term that ends meanwhile
-// is followed by another one.
+// balanced audits a term, from the first record of its node's archive. If the term ends meanwhile,
+// the next one is audited.
 func (a *archives) balanced() {
 	a.Helper()
 	var report *audit.Report
@@ -182,9 +182,9 @@ func (a *archives) balanced() {
 	}
 }
 
-// Each node archives its own journal, whether it leads or follows. So behind a crash of the node
-// that leads, and behind a hand-over, no archive has a gap, and all have the same batches.
-func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
+// Each node archives its own journal, whether it leads or follows. So after a crash of the leader,
+// and after a hand-over, no archive has a gap, and all have the same batches.
+func TestArchivesContinueThroughFailOver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newArchives(t)
 		a.archived(0, 1, 2)
@@ -204,7 +204,7 @@ func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
 		sealer := a.nodes[killed].sealer
 		first := a.whole(0, sealer)
 		for i := range a.list {
-			if held, _ := a.stores[i].told(); held == 0 || held > a.end(i) {
+			if held, _ := a.stores[i].calls(); held == 0 || held > a.end(i) {
 				t.Errorf("node %d keeps its journal above %d, and its archive ends at %d", i, held,
 					a.end(i))
 			}
@@ -217,10 +217,9 @@ func TestEachNodesArchiveGoesOnThroughAFailOver(t *testing.T) {
 	})
 }
 
-// A node whose archive is full keeps its journal, and stops nothing: the others archive on, and all
-// are told to trim, also while it leads. When there is room again its archive goes on, without a
-// gap.
-func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
+// A node whose archive is full keeps its journal, and stops nothing: the others keep archiving, and
+// all trim, even while it leads. When there is room again its archive continues, without a gap.
+func TestFullArchiveAffectsOnlyItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := newArchives(t)
 		a.archived(0, 1, 2)
@@ -233,10 +232,10 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 		end := a.end(full)
 		a.archived((full+1)%3, (full+2)%3)
 		a.leads(full)
-		_, before := a.stores[full].told()
+		_, before := a.stores[full].calls()
 		a.archived((full+1)%3, (full+2)%3)
 		a.until("the node trims, but for what its archive lacks", func() bool {
-			held, upTo := a.stores[full].told()
+			held, upTo := a.stores[full].calls()
 			if held > end {
 				t.Fatalf("its archive ends at %d, and it keeps its journal above %d", end, held)
 			}
@@ -246,7 +245,7 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 			t.Fatalf("a full archive has grown from %d to %d", end, now)
 		}
 		a.leads(full)
-		a.balanced() // what the archive lacks is in the journal
+		a.balanced() // the journal contains the rest
 		a.full[full].Store(false)
 		a.archived(0, 1, 2)
 		a.whole(full, a.nodes[full].sealer)
@@ -256,7 +255,7 @@ func TestAFullArchiveStopsNothingAtOtherNodes(t *testing.T) {
 
 // A node that has no snapshot yet was down while the others took theirs, and trimmed the journal.
 // It folds all of the journal from its own log.
-func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
+func TestNodeWithoutSnapshotFoldsItsOwnLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const late = 2
 		stores := make([]*trims, 3)
@@ -275,7 +274,7 @@ func TestANodeWithoutASnapshotFoldsWhatTheOthersHaveTrimmed(t *testing.T) {
 		c.kill(late)
 		at := a.r.Released()
 		a.until("the journal is trimmed where the node is not yet", func() bool {
-			_, upTo := stores[0].told()
+			_, upTo := stores[0].calls()
 			return a.r.at == 0 && upTo > at
 		})
 		succeeds(t, c.start(late))

@@ -24,7 +24,7 @@ import (
 	"exchange/prove/memnet"
 )
 
-// A cluster is three nodes, each with a server that asks for leads.
+// A cluster is three nodes, each with a server that calls Lead.
 type cluster struct {
 	*testing.T
 	net   *memnet.Network
@@ -32,7 +32,7 @@ type cluster struct {
 	disks []*memory.Disk
 	dirs  []string
 	nodes []*serving
-	began chan *reigning // leads
+	began chan *termAt // leads
 	// change changes the options of a node; nil: they are the usual ones
 	change func(i int, o *actors.Options)
 	risen  *atomic.Bool // see risenFormat
@@ -43,11 +43,11 @@ type serving struct {
 	*Node
 	store  persistence.Replica
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when it asks for no more leads
+	ended  chan struct{} // closed when it no longer calls Lead
 }
 
-// terming is a term and the place of its node.
-type reigning struct {
+// termAt is a term and the index of its node.
+type termAt struct {
 	*actors.Engine
 	at int
 }
@@ -56,7 +56,7 @@ func newCluster(t *testing.T, change func(i int, o *actors.Options)) *cluster {
 	t.Helper()
 	const members = 3
 	c := &cluster{T: t, net: new(memnet.Network), nodes: make([]*serving, members),
-		began: make(chan *reigning, 1024), change: change}
+		began: make(chan *termAt, 1024), change: change}
 	for i := range members {
 		c.list = append(c.list, replicated.Node{Name: fmt.Sprint("n", i+1),
 			Address: fmt.Sprint("127.0.0.1:", i+1)})
@@ -115,7 +115,7 @@ func (c *cluster) start(i int) error {
 			if err != nil {
 				return
 			}
-			c.began <- &reigning{e, i}
+			c.began <- &termAt{e, i}
 			<-e.Dead()
 		}
 	}()
@@ -143,13 +143,13 @@ func (s *serving) abandon() {
 		e.Abandon()
 	}
 	s.halt()
-	<-s.followed
+	<-s.journalDone
 	s.life.End()
 	<-s.work.Projector.Finished()
 }
 
 // next returns the next term.
-func (c *cluster) next() *reigning {
+func (c *cluster) next() *termAt {
 	c.Helper()
 	select {
 	case r := <-c.began:
@@ -161,7 +161,7 @@ func (c *cluster) next() *reigning {
 }
 
 // caughtUp waits until all nodes that run have folded what a term has released.
-func (c *cluster) caughtUp(r *reigning) {
+func (c *cluster) caughtUp(r *termAt) {
 	c.Helper()
 	eventually(c.T, "all nodes have folded all", func() bool {
 		for _, s := range c.nodes {
@@ -173,7 +173,7 @@ func (c *cluster) caughtUp(r *reigning) {
 	})
 }
 
-// hash returns the hash of a node's fold, which is the one that operators are told.
+// hash returns the hash of a node's fold, and checks it against Node.Hash.
 func (s *serving) hash(t *testing.T) (sum [32]byte) {
 	t.Helper()
 	var at uint64
@@ -182,24 +182,24 @@ func (s *serving) hash(t *testing.T) (sum [32]byte) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if seq, told, err := s.Hash(t.Context()); err != nil || seq != at || told != sum {
-		t.Errorf("the fold is at %d with hash %x, and %d with %x is told: %v", at, sum, seq, told,
+	if seq, got, err := s.Hash(t.Context()); err != nil || seq != at || got != sum {
+		t.Errorf("the fold is at %d with hash %x, and Hash returns %d, %x: %v", at, sum, seq, got,
 			err)
 	}
 	return sum
 }
 
-// sold is a trader with a key at whichever node leads.
+// sold is a trader with a key at the current leader.
 type sold struct {
 	*testing.T
 	nonce uint64
 	ids   []uint64 // of orders that rest
 }
 
-func (s *sold) key(r *reigning) *directory.Key { return r.Key([]byte("key-of-ann")) }
+func (s *sold) key(r *termAt) *directory.Key { return r.Key([]byte("key-of-ann")) }
 
 // sell places an order that rests.
-func (s *sold) sell(r *reigning) {
+func (s *sold) sell(r *termAt) {
 	s.Helper()
 	s.nonce++
 	var c *actors.Command
@@ -216,8 +216,8 @@ func (s *sold) sell(r *reigning) {
 	c.Free()
 }
 
-// has wants all orders open, and the account's money as they leave it.
-func (s *sold) has(r *reigning) {
+// has checks that all orders are open, and the account's funds.
+func (s *sold) has(r *termAt) {
 	s.Helper()
 	s.nonce++
 	orders := &committed.OpenOrders{Limit: 100}
@@ -241,11 +241,11 @@ func (s *sold) has(r *reigning) {
 	}
 }
 
-// Orders that a node has accepted are there when another one leads: after a crash of the first,
-// after the lead was handed over, and after an orderly stop. A node that was killed comes back and
-// follows, one that lost its term goes on in the same process, and all nodes fold the same. What a
-// read has used before a fail-over is refused behind it.
-func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
+// Orders accepted by a node exist when another one leads: after a crash of the first, after the
+// lead was handed over, and after an orderly stop. A killed node restarts and follows, one that
+// lost its term continues in the same process, and all nodes fold the same. A nonce that a read has
+// used before a fail-over is refused after it.
+func TestFailOverKeepsAcceptedOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -256,7 +256,7 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 		used := ann.nonce
 
 		c.caughtUp(r)
-		eventually(t, "the nonce of the read is told", func() bool {
+		eventually(t, "the nonce of the read is stored", func() bool {
 			known := 0
 			for _, s := range c.nodes {
 				must[int](t)(0, s.store.Nonces(t.Context(), func(_ string, nonce uint64) {
@@ -307,7 +307,7 @@ func TestANodeTakesOverWhatAnotherOneHasAccepted(t *testing.T) {
 
 // handsOver hands the lead over from a term, and returns the next one. The term before answers
 // nothing then.
-func (c *cluster) handsOver(before *reigning, ann *sold) (r *reigning) {
+func (c *cluster) handsOver(before *termAt, ann *sold) (r *termAt) {
 	t := c.T
 	t.Helper()
 	succeeds(t, c.nodes[before.at].store.Transfer(t.Context(), ""))
@@ -352,8 +352,9 @@ func (c *cluster) stop(i int) {
 	c.nodes[i] = nil
 }
 
-// A record that no node can fold ends the folds, and no vote: the nodes agree on, and none serves.
-func TestANodeWithoutItsFoldVotes(t *testing.T) {
+// A record that no node can fold ends the folds, but not the votes: the nodes keep agreeing, and
+// none serves.
+func TestNodeWithFailedFoldStillVotes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -365,7 +366,7 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 			NewPair: event.Pair{Number: 99, Name: "A_B", Base: 1, Quote: 2}}
 		data = record.Append(data)
 		for _, s := range c.nodes {
-			s.Node.opts.Exit = func(int) {} // of the node that leads
+			s.Node.opts.Exit = func(int) {} // of the leader
 		}
 		eventually(t, "an owner appends", func() bool {
 			for _, s := range c.nodes {
@@ -387,7 +388,7 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 					t.Error("a dead node has no reason")
 				}
 			case <-time.After(time.Minute):
-				t.Fatal("a node folds what does not fit")
+				t.Fatal("a node folds an invalid record")
 			}
 		}
 		eventually(t, "the nodes agree on", func() bool {
@@ -402,9 +403,9 @@ func TestANodeWithoutItsFoldVotes(t *testing.T) {
 	})
 }
 
-// What reads have used is refused by the next term also if the one before ends in order before any
+// Nonces used by reads are refused by the next term even if the previous one ends in order before a
 // projection is due.
-func TestTheOrderlyEndOfAReignTellsTheNoncesOfItsReads(t *testing.T) {
+func TestOrderlyEndOfTermStoresReadNonces(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) { o.Timing.Projection = time.Hour })
 		r := c.next()
@@ -439,7 +440,7 @@ func (s *claiming) Acquire(ctx context.Context, claim persistence.Claim) (persis
 
 // withStranger is a cluster with a node that cannot serve once there is a key to open. Another one
 // leads. claims counts those of the stranger.
-func withStranger(t *testing.T) (c *cluster, r *reigning, claims *atomic.Int64) {
+func withStranger(t *testing.T) (c *cluster, r *termAt, claims *atomic.Int64) {
 	t.Helper()
 	var s claiming
 	c = newCluster(t, func(i int, o *actors.Options) {
@@ -467,7 +468,7 @@ func (s *judging) Unfit(why error) {
 	s.Replica.Unfit(why)
 }
 
-// unfit returns why the node could not serve, as it was told last; nil: it could, or never told.
+// unfit returns the last argument of Unfit; nil: fit, or never called.
 func (s *judging) unfit() error {
 	if why := s.why.Load(); why != nil {
 		return *why
@@ -475,9 +476,9 @@ func (s *judging) unfit() error {
 	return nil
 }
 
-// A node tells its store whether it could serve: when it starts, when another market part is
-// applied, when it was to serve, and when its fold has failed.
-func TestANodeTellsWhetherItCouldServe(t *testing.T) {
+// A node reports to its store whether it could serve: when it starts, when another market part is
+// applied, when it should serve, and when its fold has failed.
+func TestNodeReportsWhetherItCouldServe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var stores [3]judging
 		var stranger, picky atomic.Int32 // has another server's key, cannot use a market part
@@ -515,7 +516,7 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 			want   error
 		}{{bad, actors.ErrConfig}, {"8", nil}} {
 			succeeds(t, c.nodes[r.at].ApplyMarket(t.Context(), to(x.market)))
-			eventually(t, "the node knows the market part", func() bool {
+			eventually(t, "the node has the market part", func() bool {
 				next, _ := c.nodes[one].store.Market()
 				return string(next) == x.market
 			})
@@ -525,28 +526,28 @@ func TestANodeTellsWhetherItCouldServe(t *testing.T) {
 			}
 		}
 		if err := stores[r.at].unfit(); err != nil {
-			t.Errorf("the node that leads: %v", err)
+			t.Errorf("the leader: %v", err)
 		}
 
 		c.kill(two)
 		stranger.Store(int32(two))
 		succeeds(t, c.start(two))
 		c.caughtUp(r)
-		c.nodes[two].Recheck() // what it lacked at its start is there
+		c.nodes[two].Recheck() // the missing records are there
 		if err := stores[two].unfit(); !errors.Is(err, actors.ErrConfig) {
 			t.Errorf("with another server's key: %v", err)
 		}
 		broken := errors.New("the fold is broken")
 		c.nodes[two].fail(broken)
-		c.nodes[two].judged(nil)
+		c.nodes[two].setUnfit(nil)
 		if err := stores[two].unfit(); !errors.Is(err, broken) {
 			t.Errorf("without its fold: %v", err)
 		}
 	})
 }
 
-// A node that could not serve with what it had at its start is judged again when it has more.
-func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
+// A node that could not serve at its start is checked again when it has more records.
+func TestUnfitNodeIsCheckedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var stores [3]judging
 		var least atomic.Uint64 // sequence that the state of a node must have to be served
@@ -587,9 +588,9 @@ func TestANodeThatCouldNotServeIsJudgedAgain(t *testing.T) {
 	})
 }
 
-// The node that leads dies while one that cannot serve has more of the log than the third. It gives
-// that to the third one, which serves, and never owns the engine itself.
-func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
+// The leader dies while a node that cannot serve has more of the log than the third. It sends that
+// to the third one, which serves, and never owns the engine itself.
+func TestUnfitNodeBringsOthersUpToDate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, claims := withStranger(t)
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": 10 * coin})
@@ -616,9 +617,9 @@ func TestANodeThatCannotServeBringsTheOthersUpToDate(t *testing.T) {
 	})
 }
 
-// A node that has another server's key cannot open what the others have sealed. It follows, and
-// hands the lead over when it gets it.
-func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
+// A node with another server's key cannot open the others' sealed secrets. It follows, and hands
+// over the lead when it gets it.
+func TestUnfitNodeHandsOverLead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, r, _ := withStranger(t)
 		fund(t, r.Engine, "ann", map[string]money.Amount{"BTC": coin})
@@ -627,7 +628,7 @@ func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
 			c.caughtUp(r)
 			store := c.nodes[r.at].store
 			succeeds(t, store.Transfer(t.Context(), c.list[stranger].Name))
-			// The term before goes on if its node gets the lead back: no other one has claimed
+			// The previous term continues if its node gets the lead back: no other one has claimed
 			// since.
 			eventually(t, "another node serves", func() bool {
 				select {
@@ -649,7 +650,7 @@ func TestANodeThatCannotServeHandsTheLeadOver(t *testing.T) {
 }
 
 // An audit compares the folds of a node that has folded nothing since its start.
-func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
+func TestAuditBeforeFirstBatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		r := c.next()
@@ -673,9 +674,9 @@ func TestANodeIsAuditedBeforeItsFirstBatch(t *testing.T) {
 	})
 }
 
-// A node whose store has ended, as that of a node that was removed, says so to each caller of
-// Lead: it was not told to stop.
-func TestANodeWhoseStoreHasEndedSaysWhy(t *testing.T) {
+// A node whose store has ended, as after a removal, reports that to each caller of Lead, instead of
+// ErrStopping.
+func TestLeadReportsWhyStoreEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, nil)
 		at := c.next().at

@@ -43,7 +43,7 @@ func (t testEdge) Commands(e *actors.Engine, key *directory.Key, nonce uint64,
 	return list, nil
 }
 
-// signed is a key of an observer with what it has signed.
+// signed is a key of an observer with its signed request.
 func signed(key *directory.Key, list ...*actors.Command) *directory.Key {
 	s := &directory.Signed{Signature: []byte("secret")}
 	for _, c := range list {
@@ -196,7 +196,7 @@ func (v *observatory) observe(name string, change func(o *actors.Options)) *obse
 	v.Cleanup(func() {
 		x.node.halt()
 		store.Close()
-		<-x.node.followed
+		<-x.node.journalDone
 		x.node.life.End()
 		<-x.node.work.Projector.Finished()
 	})
@@ -207,7 +207,7 @@ func (v *observatory) observe(name string, change func(o *actors.Options)) *obse
 func (x *observer) serves(t *testing.T) *observer {
 	t.Helper()
 	var a *Follower
-	eventually(t, "the observer shows what is public", func() (ok bool) {
+	eventually(t, "the observer serves public data", func() (ok bool) {
 		var err error
 		a, err = x.node.Follow(t.Context())
 		return err == nil
@@ -220,7 +220,7 @@ func (x *observer) serves(t *testing.T) *observer {
 	x.branch = &branch{T: t, Follower: a, Commands: a.Commands(), nonce: nonce}
 	x.connected()
 	if x.key = x.Commands.Key([]byte("key-of-ann")); x.key == nil || x.key.Material != nil {
-		t.Fatalf("the observer knows %+v of ann's key", x.key)
+		t.Fatalf("the observer has %+v of ann's key", x.key)
 	}
 	return x
 }
@@ -243,20 +243,20 @@ func (n *Node) stateOf(t *testing.T) (seq uint64, image []byte) {
 	return seq, image
 }
 
-// sameAs wants the observer to come to the state that the leading node has at rest.
-func (x *observer) sameAs(r *reigning, c *cluster) {
+// sameAs checks that the observer reaches the leader's state at rest.
+func (x *observer) sameAs(r *termAt, c *cluster) {
 	x.Helper()
 	eventually(x.T, "the observer has folded all",
 		func() bool { return x.node.Folded() == r.Released() })
 	seq, image := c.nodes[r.at].stateOf(x.T)
 	if at, own := x.node.stateOf(x.T); at != seq || !bytes.Equal(own, image) {
-		x.Errorf("the observer has another state at %d than the node that leads at %d", at, seq)
+		x.Errorf("the observer has another state at %d than the leader at %d", at, seq)
 	}
 }
 
-// An observer shows all that was acknowledged, takes its clients' commands, and has the state of
-// the node that leads, while that node is killed, and connections are cut.
-func TestAnObserverServesAsANodeThatFollows(t *testing.T) {
+// An observer shows everything acknowledged, forwards its clients' commands, and has the state of
+// the leader, while that is killed, and connections are cut.
+func TestObserverServesLikeFollower(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -301,12 +301,12 @@ func (x *observer) line() *line.Line {
 	return f.to
 }
 
-// reconnects does what breaks connections, and waits for the next ones.
+// reconnects breaks connections by fn, and waits for the next ones.
 func (x *observer) reconnects(what func()) {
 	x.Helper()
 	before, link := x.line(), x.store.Link()
 	what()
-	eventually(x.T, "there is another way to the node that leads", func() bool {
+	eventually(x.T, "there is another connection to the leader", func() bool {
 		now := x.line()
 		return now != nil && now != before
 	})

@@ -10,56 +10,56 @@ import (
 	"sync/atomic"
 )
 
-// An accountQueue has the requests of one account, which go to its wallet one after the other.
+// An accountQueue holds the requests of one account, which go to its wallet one at a time.
 type accountQueue = mailbox.FIFO[*forwardedRequest]
 
-// A forwardedRequest is what one message asks for: commands that travel together, the end of a
-// session, or only that those before it are done.
+// A forwardedRequest is the request of one message: commands, the end of a session, or a fence for
+// earlier requests.
 type forwardedRequest struct {
 	by      *forwardingSession
 	number  uint64
 	list    []*actors.Command
 	errs    []error
 	err     error        // why none of the commands was sent
-	keyless bool         // its key is not known here
-	left    atomic.Int64 // commands without an outcome, and one until all are sent
+	keyless bool         // its key is unknown to this node
+	pending atomic.Int64 // commands without an outcome, plus one until all are sent
 
 	counted  int64 // in forwardingSession.open
 	admitted bool
-	meters   bool // it counts in forwardingSession.does
+	meters   bool // it counts in forwardingSession.traffic
 
 	// of a request without commands: the session that has ended; 0: it is a fence, which is
-	// answered in its turn
+	// answered in order
 	lost uint64
 	of   *directory.Key
 
-	passed passedOn // without commands that it asks for, until it is verified
+	signed signedRequest // its commands are made once it is verified
 }
 
-// forwardSlots is the part of the slots of commands, in quarters, that one node's clients may have
-// at a time: the rest is a floor for those of the others.
+// forwardSlots is the share of the command slots, in quarters, that one node's clients may use at a
+// time: the rest is reserved for other clients.
 const forwardSlots = 3
 
-// refuseAll answers a request whose commands must not be sent.
+// refuseAll refuses a request without sending its commands.
 func (f *forwardingSession) refuseAll(x *forwardedRequest, err error) {
 	f.open.Add(1)
 	x.counted = 1
 	x.refuse(err)
 }
 
-// begin carries out a request, unless too many are on their way. One that came through a gate
-// takes turns with the others of its account; nil: it did not.
+// begin executes a request, unless too many are in flight. A gated one is queued with the others of
+// its account; account is nil for others.
 func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Account) {
 	if !f.hasRoom(x) {
-		f.does.Full.Add(1)
+		f.traffic.Full.Add(1)
 		x.refuse(f.TurnAway(actors.ErrBusy))
 		return
 	}
 	if x.meters = x.lost == 0; x.meters {
-		f.does.InFlight.Add(1)
+		f.traffic.InFlight.Add(1)
 	}
 	if account == nil {
-		if f.quick(x) {
+		if f.isImmediate(x) {
 			f.send(x)
 		} else {
 			go f.send(x)
@@ -67,13 +67,13 @@ func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Accoun
 		return
 	}
 	f.mu.Lock()
-	row := f.lanes[account.ID]
+	queue := f.queues[account.ID]
 	switch {
-	case row != nil:
-		row.Push(x)
-	case !f.quick(x):
-		f.lanes[account.ID] = new(accountQueue)
-		go f.sendRow(x, account.ID)
+	case queue != nil:
+		queue.Push(x)
+	case !f.isImmediate(x):
+		f.queues[account.ID] = new(accountQueue)
+		go f.drainQueue(x, account.ID)
 	default:
 		f.mu.Unlock()
 		f.send(x)
@@ -82,18 +82,18 @@ func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Accoun
 	f.mu.Unlock()
 }
 
-// bytesOfSlot is for how many bytes of what a client has signed a request takes one slot more, up
-// to a quarter of all: an observer may be hostile, and what waits here must not fill the memory.
+// bytesOfSlot is the number of signed bytes for which a request takes one more slot, up to a
+// quarter of all: an observer may be hostile, and waiting requests must not fill the memory.
 const bytesOfSlot = 4096
 
-// hasRoom counts the commands of a request, unless this node's clients have too many in flight.
-// What takes something back may have all slots.
+// hasRoom counts the commands of a request, unless that node's clients have too many in flight.
+// Cancels may use all slots.
 func (f *forwardingSession) hasRoom(x *forwardedRequest) bool {
-	n, most := max(int64(len(x.list)+x.passed.answers), 1), f.slots
-	if x.passed.Signed != nil {
-		n += min(int64(len(x.passed.Text)/bytesOfSlot), most/4)
+	n, most := max(int64(len(x.list)+x.signed.answers), 1), f.slots
+	if x.signed.Signed != nil {
+		n += min(int64(len(x.signed.Text)/bytesOfSlot), most/4)
 	}
-	if x.passed.answers > 0 && !x.passed.back {
+	if x.signed.answers > 0 && !x.signed.back {
 		most = most * forwardSlots / 4
 	}
 	for _, c := range x.list {
@@ -107,27 +107,27 @@ func (f *forwardingSession) hasRoom(x *forwardedRequest) bool {
 		return true
 	}
 	f.open.Add(-n)
-	return len(x.list) == 0 && x.lost != 0 // there are no more of those than sessions
+	return len(x.list) == 0 && x.lost != 0 // ends of sessions are bounded by the sessions
 }
 
-// sendRow sends a request, and those of its account that have come meanwhile.
-func (f *forwardingSession) sendRow(x *forwardedRequest, account uint32) {
+// drainQueue sends a request, and those of its account that arrived meanwhile.
+func (f *forwardingSession) drainQueue(x *forwardedRequest, account uint32) {
 	for x != nil {
 		f.send(x)
 		f.mu.Lock()
-		if row := f.lanes[account]; row.Len() > 0 {
-			x = row.Pop()
+		if queue := f.queues[account]; queue.Len() > 0 {
+			x = queue.Pop()
 		} else {
 			x = nil
-			delete(f.lanes, account)
+			delete(f.queues, account)
 		}
 		f.mu.Unlock()
 	}
 }
 
-// quick reports whether send waits for nothing.
-func (f *forwardingSession) quick(x *forwardedRequest) bool {
-	if x.keyless || x.passed.Signed != nil || !f.HasReleased() {
+// isImmediate reports whether send does not wait.
+func (f *forwardingSession) isImmediate(x *forwardedRequest) bool {
+	if x.keyless || x.signed.Signed != nil || !f.HasReleased() {
 		return false
 	}
 	for _, c := range x.list {
@@ -138,8 +138,8 @@ func (f *forwardingSession) quick(x *forwardedRequest) bool {
 	return true
 }
 
-// send admits the commands of a request, and sends them to their wallet. Behind the end of the
-// connection it does not: its clients are gone, and sessions have ended.
+// send admits the commands of a request, and sends them to their wallet; not after the end of the
+// connection, because its clients are disconnected and its sessions have ended.
 func (f *forwardingSession) send(x *forwardedRequest) {
 	if x.lost != 0 {
 		f.endSession(x.of, x.lost)
@@ -149,26 +149,26 @@ func (f *forwardingSession) send(x *forwardedRequest) {
 	var err error
 	switch {
 	case x.keyless:
-		err = f.whyUnknown()
-	case x.passed.Signed != nil:
-		err = f.counted(f.derive(x))
+		err = f.unknownKeyError()
+	case x.signed.Signed != nil:
+		err = f.countPassed(f.derive(x))
 	}
 	n := int64(len(x.list))
 	if err == nil && n > 0 {
-		err = f.mayBegin(x)
+		err = f.admitRequest(x)
 	}
 	if err != nil || n == 0 {
 		x.refuse(err)
 		return
 	}
-	x.left.Store(n + 1)
-	key, session := x.begins()
-	// What has an outcome is not touched any more, and Send looks at all of its list.
+	x.pending.Store(n + 1)
+	key, session := x.sessionBegun()
+	// Commands with an outcome must not be touched any more, and Send reads all of its list.
 	f.Send(x.list, x.errs)
 	if session != 0 {
 		f.sessionBegan(key, session)
 	}
-	for _, err := range x.errs { // of those that were dropped
+	for _, err := range x.errs { // for dropped commands
 		if err != nil {
 			x.Answered()
 		}
@@ -176,30 +176,30 @@ func (f *forwardingSession) send(x *forwardedRequest) {
 	x.Answered()
 }
 
-// whyUnknown returns why a key that the other node knows is not known here: it has ended by now, or
-// this node leads no more, and cannot know of a key that was made since.
-func (f *forwardingSession) whyUnknown() error {
+// unknownKeyError returns why a key of the other node is unknown here: it was revoked, or this node
+// no longer leads, and lacks a key that was made since.
+func (f *forwardingSession) unknownKeyError() error {
 	if err := actors.AwaitKnown(f.Door); err != nil {
 		return err
 	}
 	return committed.ErrKeyRevoked
 }
 
-// refuse answers a request none of whose commands was sent; nil: it has none.
+// refuse answers a request without sent commands; nil: it has no commands.
 func (x *forwardedRequest) refuse(err error) {
 	for i, c := range x.list {
 		c.Free()
 		x.list[i] = nil
 	}
 	x.err = err
-	x.left.Store(1)
+	x.pending.Store(1)
 	x.Answered()
 }
 
-// mayBegin admits the commands of a request.
-func (f *forwardingSession) mayBegin(x *forwardedRequest) error {
+// admitRequest admits the commands of a request.
+func (f *forwardingSession) admitRequest(x *forwardedRequest) error {
 	f.mu.Lock()
-	over := f.lives == nil
+	over := f.sessions == nil
 	f.mu.Unlock()
 	if over {
 		return actors.ErrStopping
@@ -209,9 +209,9 @@ func (f *forwardingSession) mayBegin(x *forwardedRequest) error {
 	return err
 }
 
-// Answered counts an outcome, and has the request answered behind the last one.
+// Answered counts an outcome, and answers the request after the last one.
 func (x *forwardedRequest) Answered() {
-	if x.left.Add(-1) > 0 {
+	if x.pending.Add(-1) > 0 {
 		return
 	}
 	f := x.by
@@ -220,8 +220,8 @@ func (x *forwardedRequest) Answered() {
 		f.Sent(x.list)
 	}
 	f.mu.Lock()
-	f.ended = append(f.ended, x)
-	over := f.lives == nil
+	f.finished = append(f.finished, x)
+	over := f.sessions == nil
 	f.mu.Unlock()
 	if x.meters {
 		f.meter(!over)
@@ -249,7 +249,7 @@ func (x *forwardedRequest) append(b []byte, released uint64) []byte {
 	return b
 }
 
-// free gives the commands of an answered request back.
+// free recycles the commands of an answered request.
 func (x *forwardedRequest) free() {
 	for _, c := range x.list {
 		if c != nil {
@@ -258,8 +258,8 @@ func (x *forwardedRequest) free() {
 	}
 }
 
-// begins returns the session that a request begins; 0: none.
-func (x *forwardedRequest) begins() (*directory.Key, uint64) {
+// sessionBegun returns the session that a request starts; 0: none.
+func (x *forwardedRequest) sessionBegun() (*directory.Key, uint64) {
 	c := x.list[0]
 	if c == nil {
 		return nil, 0

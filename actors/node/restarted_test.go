@@ -16,8 +16,8 @@ import (
 	"exchange/persistence"
 )
 
-// A past is an account's history that is longer than what memory keeps of it, and than the pages in
-// which an observer and long queries read.
+// A past is an account's history that exceeds the lists in memory, and the pages of observers and
+// long queries.
 type past struct {
 	*testing.T
 	nonce uint64
@@ -25,7 +25,7 @@ type past struct {
 	open  uint64 // one that is open
 	left  uint64 // a withdrawal that ended
 	until time.Time
-	// lists as they were told while memory had what it keeps
+	// lists as answered before the restart
 	want map[string]string
 }
 
@@ -166,7 +166,7 @@ func (p *past) lists(d *committed.Door, key *directory.Key,
 		lists[fmt.Sprint("deposits of currency ", currency)] = func() (string, error) {
 			list, err := d.Deposits(by(), committed.DepositQuery{Currency: currency, Limit: 1000})
 			for i := 0; err == nil && i < len(list.Rows); i++ {
-				list.Rows[i].Reference = "" // which observers do not know
+				list.Rows[i].Reference = "" // not available to observers
 			}
 			return text[committed.Deposit](rows)(list, err)
 		}
@@ -197,7 +197,7 @@ func (p *past) trades(lists map[string]func() (string, error), d *committed.Door
 		"":              {committed.TradeQuery{}, 1000, pastOrders / 2},
 		" of a pair":    {committed.TradeQuery{Pair: pair}, 1000, pastOrders / 2},
 		" of no trades": {committed.TradeQuery{Pair: pair + 1}, 0, 0},
-		" behind an offset": {committed.TradeQuery{Pair: pair, Offset: pastOrders - 300}, 300,
+		" after an offset": {committed.TradeQuery{Pair: pair, Offset: pastOrders - 300}, 300,
 			0},
 		" oldest first": {committed.TradeQuery{Ascending: true}, 1000, pastOrders / 2},
 		" after one":    {committed.TradeQuery{Pair: pair, After: 1, Ascending: true}, 1000, -1},
@@ -237,7 +237,7 @@ func (p *past) orders(lists map[string]func() (string, error), d *committed.Door
 		" cancelled":        {committed.OrderQuery{Status: trading.StatusCancelled}, 0},
 		" that wait":        {committed.OrderQuery{Waiting: committed.OnlyWaiting}, 0},
 		" that do not wait": {committed.OrderQuery{Waiting: committed.NotWaiting}, all},
-		" behind an offset": {committed.OrderQuery{Offset: all - 5}, 5},
+		" after an offset":  {committed.OrderQuery{Offset: all - 5}, 5},
 		" before one":       {committed.OrderQuery{Before: p.order + 3}, 3},
 		" of a name":        {committed.OrderQuery{ClientID: pastName(p)}, 1},
 		" of a name, done": {committed.OrderQuery{ClientID: pastName(p),
@@ -250,7 +250,7 @@ func (p *past) orders(lists map[string]func() (string, error), d *committed.Door
 	}
 }
 
-// answers wants each list as it was while memory had what it keeps.
+// answers expects each list as before the restart.
 func (p *past) answers(node string, d *committed.Door, key *directory.Key, pair *directory.Pair) {
 	p.Helper()
 	first := p.want == nil
@@ -269,15 +269,15 @@ func (p *past) answers(node string, d *committed.Door, key *directory.Key, pair 
 	}
 }
 
-// pastOptions keep little in memory, and make a snapshot of a past, behind its orders.
+// pastOptions keep little in memory, and make a snapshot of a past, after its orders.
 func pastOptions(o *actors.Options) {
 	o.Tests.Candles = 2
 	o.Snapshot = committed.SnapshotPolicy{MinRecords: 1500, MaxRecords: 1500}
 }
 
-// Each list of an exchange that was restarted, whose journal is trimmed, and of which memory has a
-// part alone, is answered as before.
-func TestAllListsAreAnsweredBehindARestart(t *testing.T) {
+// After a restart with a trimmed journal, and only a part in memory, each list is answered as
+// before.
+func TestListsAreCompleteAfterRestart(t *testing.T) {
 	for name, fresh := range stores {
 		t.Run(name, func(t *testing.T) {
 			at := fresh(t)
@@ -305,14 +305,14 @@ func answersBehindARestart(t *testing.T, at func() persistence.Store) {
 		p.operates(e)
 	}
 	if n := e.Stats().Meter.RecoveryRecords; n != 0 {
-		t.Errorf("there are %d records behind the snapshot", n)
+		t.Errorf("there are %d records after the snapshot", n)
 	}
 	succeeds(t, e.Stop(context.Background()))
 	succeeds(t, store.Close())
 }
 
-// The same of three nodes that were restarted, and of an observer that begins behind a snapshot.
-func TestAllListsAreAnsweredAtEachKindOfNode(t *testing.T) {
+// The same for three restarted nodes, and an observer that starts from a snapshot.
+func TestListsAreCompleteAtEveryKindOfNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, func(_ int, o *actors.Options) { pastOptions(o) })
 		p := &past{T: t}
@@ -328,19 +328,19 @@ func TestAllListsAreAnsweredAtEachKindOfNode(t *testing.T) {
 		if began := v.nodes[r.at].committed.Began(); began < 1500 {
 			t.Errorf("the node began with the snapshot at %d", began)
 		}
-		p.answers("the node that leads", r.Door, r.Key([]byte("key-of-ann")), r.Pairs()[0])
+		p.answers("the leader", r.Door, r.Key([]byte("key-of-ann")), r.Pairs()[0])
 		p.operates(r.Engine)
-		a := v.attend((r.at + 1) % len(v.nodes))
+		a := v.follower((r.at + 1) % len(v.nodes))
 		b := &branch{T: t, Follower: a, Commands: a.Commands()}
 		b.connected()
 		b.key = b.Commands.Key([]byte("key-of-ann"))
-		p.answers("a node that follows", b.Door, b.key, b.Pairs()[0])
+		p.answers("a follower", b.Door, b.key, b.Pairs()[0])
 		x := v.observe("o1", pastOptions).serves(t)
 		p.answers("an observer", x.Door, x.key, x.Pairs()[0])
 	})
 }
 
-// operates asks for all lists of operators, and wants as many rows as there are.
+// operates reads all lists of operators, and checks the number of rows.
 func (p *past) operates(e *actors.Engine) {
 	p.Helper()
 	account := e.Key([]byte("key-of-ann")).Account.ID

@@ -18,24 +18,22 @@ import (
 	"exchange/persistence/line"
 )
 
-// What a node that follows and the node that leads say to each other. Numbers are varints, texts
-// have their length before them. The greeting has the digest of the market part, and its answer the
-// seed of the challenges that logins sign. The node that follows begins:
+// The protocol between a follower and the leader. Numbers are varints, texts are length-prefixed.
+// The greeting contains the digest of the market part, its answer the seed of the challenges that
+// logins sign. The follower sends:
 //
 //	commands number, key, nonce, gated, commands        -> outcomes
 //	take     number, key, nonce, client order id or ""  -> taken
 //	fence    number, key                                -> outcomes, of no command
 //	lost     key, session
-//	signed   number, key, nonce, gated, takes back, commands that are waited for, what was signed
+//	signed   number, key, nonce, gated, takes back, number of commands, signed request
 //	                                                    -> outcomes
 //
-// An observer sends no commands but those that begin and end sessions. It passes on what a client
-// has signed, and the node that leads makes the commands; behind a take there is what was signed,
-// too.
+// The only commands of an observer begin and end sessions. Otherwise it forwards clients' signed
+// requests, and the leader makes the commands; a take is also followed by the signed request.
 //
-// The commands of one message travel together, as those of Engine.DoAll. gated commands came
-// through a gate, so they have no nonce, and those of one account go to its wallet in the order in
-// which they come.
+// The commands of one message are one batch, as for Engine.DoAll. Gated commands came through a
+// gate, so they have no nonce, and those of one account go to its wallet in order of arrival.
 const (
 	forwardVersion = 5
 
@@ -49,46 +47,46 @@ const (
 	forwardTaken    = 103
 )
 
-// A forwardingSession is what a node that leads does for one node that follows: it carries out what
-// the other's clients have sent. It lasts as long as the connection, and no longer than the term.
+// A forwardingSession executes commands that one follower forwards to this leader. It ends with the
+// connection, at the latest with the term.
 type forwardingSession struct {
 	*actors.Engine
 	from string      // name of the node
-	edge actors.Edge // verifies what an observer has passed on
-	// it is an observer: it cannot verify signatures, and is not believed to have done so
+	edge actors.Edge // verifies signed requests of an observer
+	// the follower is an observer, which is not trusted to verify signatures
 	observer bool
 	line     *line.Line
-	does     *metrics.Link // counts what it does
-	// counts what an observer has passed on
+	traffic  *metrics.Link // counts of requests
+	// counts of an observer's signed requests
 	counts *metrics.Passed
 	slots  int64  // of commands in flight
-	base   uint64 // added to the numbers of its sessions, so that no other node has them
+	base   uint64 // added to session numbers, to make them unique among nodes
 
-	open  atomic.Int64 // commands without an outcome, and ends of sessions that wait
-	takes atomic.Int64 // reads whose nonces are being taken
+	open       atomic.Int64 // commands without an outcome, and waiting ends of sessions
+	nonceReads atomic.Int64 // reads with nonces being taken
 
-	mu    sync.Mutex
-	ended []*forwardedRequest      // that are to be answered; guarded by mu
-	lanes map[uint32]*accountQueue // by account, while a request is in flight; guarded by mu
-	// sessions by their number here; nil: the connection is over; guarded by mu
-	lives   map[uint64]*directory.Key
-	logins  map[uint32]struct{} // keys whose logins an observer has passed on; guarded by mu
-	seed    challenger          // of its challenges
-	answers chan struct{}       // capacity 1: there is something in ended
+	mu       sync.Mutex
+	finished []*forwardedRequest      // to be answered; guarded by mu
+	queues   map[uint32]*accountQueue // by account, while a request is in flight; guarded by mu
+	// keys of sessions by local number; nil: the connection is closed; guarded by mu
+	sessions map[uint64]*directory.Key
+	logins   map[uint32]struct{} // keys logged in through an observer; guarded by mu
+	seed     challenger          // of its challenges
+	answers  chan struct{}       // capacity 1: finished is not empty
 }
 
-// lineOptions are those of connections that forward.
+// lineOptions are the options of forwarding connections.
 func lineOptions(t *actors.Timing) line.Options {
 	return line.Options{Longest: 32 << 20, Takes: 32 << 20, Waiting: 64 << 20,
 		Beat: t.OwnerCheck / 2, Silence: t.OwnerStale / 2}
 }
 
-// errNotLeading refuses what forwards.
-var errNotLeading = errors.New("it does not lead, or is about to end")
+// errNotLeading refuses a forwarding connection.
+var errNotLeading = errors.New("it does not lead, or is about to stop")
 
-// forwards takes a connection of a node that follows. Both sides must hold orders against the same
-// rules. It returns when the connection is over.
-func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
+// acceptForwarding serves a forwarding connection. Both sides must check orders by the same rules.
+// It returns when the connection is closed.
+func (n *Node) acceptForwarding(from string, g *line.Greeting, observer bool) {
 	e := n.engine.Load()
 	if e == nil || e.Stopping() || e.Err() != nil {
 		g.Refuse(errNotLeading)
@@ -100,11 +98,11 @@ func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
 		return
 	}
 	f := &forwardingSession{Engine: e, from: from, edge: n.opts.Edge, observer: observer,
-		does:   &n.traffic.From,
-		counts: &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&n.opts.Timing)),
+		traffic: &n.traffic.From,
+		counts:  &n.traffic.Passed, line: line.New(g.Conn, lineOptions(&n.opts.Timing)),
 		slots: int64(e.Limits().InFlight), base: n.links.Add(1) << sessionBits,
-		lanes: map[uint32]*accountQueue{},
-		lives: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
+		queues:   map[uint32]*accountQueue{},
+		sessions: map[uint64]*directory.Key{}, logins: map[uint32]struct{}{},
 		answers: make(chan struct{}, 1)}
 	rand.Read(f.seed[:]) //nolint:errcheck // it never fails
 	if g.Take(f.seed[:]) != nil {
@@ -114,18 +112,18 @@ func (n *Node) forwards(from string, g *line.Greeting, observer bool) {
 	f.run(n)
 }
 
-// sessionBits are those of a session's number at its node. The bits above say which connection of
-// which node it came through; 0: it is the leading node's own.
+// sessionBits is the number of bits of a session's number at its node. The bits above are the
+// number of its connection; 0: a session of the leader itself.
 const sessionBits = 40
 
-// run serves the node until the connection or the term ends.
+// run serves the follower until the connection or the term ends.
 func (f *forwardingSession) run(n *Node) {
 	gone, answered := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(answered)
 		f.answer(gone)
 	}()
-	f.does.Up.Add(1)
+	f.traffic.Up.Add(1)
 	err := f.line.Run(func(message []byte) error {
 		p := actors.Parse(message)
 		return f.receive(p.Byte(), p)
@@ -133,17 +131,17 @@ func (f *forwardingSession) run(n *Node) {
 	close(gone)
 	<-answered
 	f.loseSessions()
-	f.does.Up.Add(-1)
+	f.traffic.Up.Add(-1)
 	if _, long := errors.AsType[line.LongMessage](err); long || errors.Is(err,
 		actors.ErrMalformed) {
-		n.useless.Warn(f.Log(), "what forwards commands was disconnected", f.from, err, "from",
+		n.badPeers.Warn(f.Log(), "a forwarding node was disconnected", f.from, err, "from",
 			f.from)
 		return
 	}
-	f.Log().Debug("a node forwards no more", "node", f.from, "error", err)
+	f.Log().Debug("a forwarding connection has ended", "node", f.from, "error", err)
 }
 
-// receive begins what a message asks for. It does not wait.
+// receive starts the request of a message. It does not wait.
 func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 	switch kind {
 	case forwardCommands:
@@ -151,7 +149,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		switch {
 		case err != nil:
 		case f.observer:
-			err = f.mayAsk(x)
+			err = f.checkObserver(x)
 		default:
 			err = f.checkForwarded(x)
 		}
@@ -167,9 +165,9 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		}
 	case forwardSigned:
 		if !f.observer {
-			return actors.ErrMalformed // it verifies what its clients send
+			return actors.ErrMalformed // members verify signatures themselves
 		}
-		return f.passes(p)
+		return f.acceptSigned(p)
 	case forwardTake:
 		number, key, nonce := p.Uint(), p.Bytes(actors.MaxText), p.Uint()
 		k, id := f.Key(key), p.ClientID()
@@ -180,12 +178,12 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		if err := p.Done(); err != nil {
 			return err
 		}
-		if f.takes.Add(1) > int64(f.Limits().Reads) {
-			f.does.Full.Add(1)
-			f.took(number, 0, f.TurnAway(actors.ErrBusy))
+		if f.nonceReads.Add(1) > int64(f.Limits().Reads) {
+			f.traffic.Full.Add(1)
+			f.answerNonce(number, 0, f.TurnAway(actors.ErrBusy))
 		} else {
-			f.does.InFlight.Add(1)
-			go f.take(number, k, nonce, id, signed)
+			f.traffic.InFlight.Add(1)
+			go f.takeNonce(number, k, nonce, id, signed)
 		}
 	case forwardFence:
 		x, key := &forwardedRequest{by: f, number: p.Uint()}, f.Key(p.Bytes(actors.MaxText))
@@ -202,7 +200,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		if err := p.Done(); err != nil {
 			return err
 		}
-		if key != nil { // otherwise its sessions have ended with it
+		if key != nil { // otherwise its sessions ended with the key
 			f.begin(&forwardedRequest{by: f, lost: f.base + session, of: key}, key.Account)
 		}
 	default:
@@ -219,7 +217,7 @@ func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated 
 	n := p.UpTo(uint64(f.Limits().Batch))
 	p.Check(gated == (nonce == 0) && n > 0)
 	of := key
-	if x.keyless = key == nil; x.keyless { // the rest must make sense all the same
+	if x.keyless = key == nil; x.keyless { // the rest must be well-formed anyway
 		of = &directory.Key{Account: new(directory.Account)}
 	}
 	for range n {
@@ -230,7 +228,7 @@ func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated 
 		c.Renumber(f.numberHere)
 		c.ReplyTo(x)
 		if gated {
-			c.Through(passed{})
+			c.Through(passedGate{})
 		}
 		x.list = append(x.list, c)
 	}
@@ -238,11 +236,11 @@ func (f *forwardingSession) parse(p *actors.Parser) (x *forwardedRequest, gated 
 	return x, gated, p.Done()
 }
 
-// passed is the gate of a command that has passed its client's gate at another node.
-type passed struct{}
+// passedGate is the gate of a command that passed its client's gate at another node.
+type passedGate struct{}
 
 // Pass implements Gate.
-func (passed) Pass(give func()) bool {
+func (passedGate) Pass(give func()) bool {
 	give()
 	return true
 }
@@ -253,18 +251,18 @@ func (f *forwardingSession) numberHere(number uint64) uint64 {
 		number&(1<<sessionBits-1)
 }
 
-// meter counts a request that was carried out, and whether its answer is sent.
+// meter counts an executed request, and whether its answer was sent.
 func (f *forwardingSession) meter(sent bool) {
-	f.does.InFlight.Add(-1)
+	f.traffic.InFlight.Add(-1)
 	if sent {
-		f.does.Answered.Add(1)
+		f.traffic.Answered.Add(1)
 	} else {
-		f.does.Unknown.Add(1)
+		f.traffic.Unknown.Add(1)
 	}
 }
 
-// answer sends the answers, until the connection is gone or the term is dead. What has an outcome
-// by then is still sent.
+// answer sends the answers, until the connection is closed or the term ends. Outcomes that exist by
+// then are still sent.
 func (f *forwardingSession) answer(gone <-chan struct{}) {
 	for {
 		over := false
@@ -276,13 +274,13 @@ func (f *forwardingSession) answer(gone <-chan struct{}) {
 			return
 		}
 		f.mu.Lock()
-		list := f.ended
-		f.ended = nil
+		list := f.finished
+		f.finished = nil
 		f.mu.Unlock()
 		released := f.Released()
 		for _, x := range list {
 			if f.line.Send(func(b []byte) []byte { return x.append(b, released) }) != nil {
-				over = true // the other side learns of no outcome any more
+				over = true // no further outcome reaches the other side
 				break
 			}
 			f.sessionRefused(x)
@@ -295,34 +293,34 @@ func (f *forwardingSession) answer(gone <-chan struct{}) {
 	}
 }
 
-// take takes the nonce of a read in its account's wallet, and answers with a sequence at which, or
-// above it, the read is to be answered: behind all that the wallet had in flight, if the read names
-// an order by its client order id.
-func (f *forwardingSession) take(number uint64, key *directory.Key, nonce uint64, id event.ClientID,
-	signed *directory.Signed) {
+// takeNonce takes the nonce of a read in its account's wallet, and answers with the lowest sequence
+// at which the read may be answered. For a read by client order id that covers all that the wallet
+// had in flight.
+func (f *forwardingSession) takeNonce(number uint64, key *directory.Key, nonce uint64,
+	id event.ClientID, signed *directory.Signed) {
 	var seq uint64
 	var err error
 	if key != nil && signed != nil {
-		if err = f.proves(key, nonce, signed); err == nil {
+		if err = f.checkProof(key, nonce, signed); err == nil {
 			err = f.verify(key, signed)
 		}
-		err = f.counted(err)
+		err = f.countPassed(err)
 	}
 	switch {
 	case err != nil:
 	case key == nil:
-		err = f.whyUnknown()
+		err = f.unknownKeyError()
 	default:
 		q := committed.Position{ClientID: id}
 		if err = despiteFreeze(f.Ask(&q, key, nonce)); err == nil {
 			seq = q.Seq
 		}
 	}
-	f.meter(f.took(number, seq, err))
+	f.meter(f.answerNonce(number, seq, err))
 }
 
-// despiteFreeze leaves out that the account is frozen: the state of the other node, which has the
-// freeze at that sequence, refuses the read.
+// despiteFreeze drops ErrFrozen: the other node's state contains the freeze at that sequence, and
+// refuses the read itself.
 func despiteFreeze(err error) error {
 	if errors.Is(err, committed.ErrFrozen) {
 		return nil
@@ -330,9 +328,9 @@ func despiteFreeze(err error) error {
 	return err
 }
 
-// took answers a take, and reports whether the answer is sent.
-func (f *forwardingSession) took(number, seq uint64, err error) bool {
-	f.takes.Add(-1)
+// answerNonce answers a take, and reports whether the answer was sent.
+func (f *forwardingSession) answerNonce(number, seq uint64, err error) bool {
+	f.nonceReads.Add(-1)
 	sent := f.line.Send(func(b []byte) []byte {
 		b = wire.AppendUints(append(b, forwardTaken), number, seq)
 		return actors.AppendError(b, err)
@@ -343,13 +341,13 @@ func (f *forwardingSession) took(number, seq uint64, err error) bool {
 	return sent
 }
 
-// sessionBegan notes a session of which the wallet knows, or will, so that it ends with the
+// sessionBegan registers a session that the wallet has or will have, so that it ends with the
 // connection.
 func (f *forwardingSession) sessionBegan(key *directory.Key, session uint64) {
 	f.mu.Lock()
-	over := f.lives == nil
+	over := f.sessions == nil
 	if !over {
-		f.lives[session] = key
+		f.sessions[session] = key
 	}
 	f.mu.Unlock()
 	if over {
@@ -357,34 +355,34 @@ func (f *forwardingSession) sessionBegan(key *directory.Key, session uint64) {
 	}
 }
 
-// sessionRefused forgets the session of a request whose begin was refused.
+// sessionRefused removes the session of a request whose begin was refused.
 func (f *forwardingSession) sessionRefused(x *forwardedRequest) {
 	if len(x.list) != 1 {
 		return
 	}
-	if _, session := x.begins(); session != 0 && x.list[0].Outcome() == actors.Refused {
+	if _, session := x.sessionBegun(); session != 0 && x.list[0].Outcome() == actors.Refused {
 		f.mu.Lock()
-		delete(f.lives, session)
+		delete(f.sessions, session)
 		f.mu.Unlock()
 	}
 }
 
-// endSession tells the wallet that a session has ended.
+// endSession reports the end of a session to the wallet.
 func (f *forwardingSession) endSession(key *directory.Key, session uint64) {
 	f.mu.Lock()
-	_, lives := f.lives[session]
-	delete(f.lives, session)
+	_, lives := f.sessions[session]
+	delete(f.sessions, session)
 	f.mu.Unlock()
 	if lives {
 		f.SessionLost(key, session)
 	}
 }
 
-// loseSessions ends the sessions of a connection that is over.
+// loseSessions ends the sessions of a closed connection.
 func (f *forwardingSession) loseSessions() {
 	f.mu.Lock()
-	lives := f.lives
-	f.lives = nil
+	lives := f.sessions
+	f.sessions = nil
 	f.mu.Unlock()
 	for session, key := range lives {
 		f.SessionLost(key, session)

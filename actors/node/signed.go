@@ -13,10 +13,10 @@ import (
 	"exchange/core/wire"
 )
 
-var errNoEdge = errors.New("BUG: this node has no edge that verifies what observers pass on")
+var errNoEdge = errors.New("BUG: this node has no edge to verify observers' requests")
 
-// A challenger makes the challenges of one connection of an observer, of which both sides have the
-// seed. So a login that was signed for one connection is worth nothing over another one.
+// A challenger makes the challenges of one connection of an observer; both sides have the seed. So
+// a login signed for one connection is invalid over another.
 type challenger [sha256.Size]byte
 
 // challenge returns the one with a number.
@@ -33,17 +33,17 @@ func (c *challenger) made(text string) bool {
 		c.challenge(binary.BigEndian.Uint64(b)) == text
 }
 
-// appendSigned writes what a client has signed.
+// appendSigned writes a signed request.
 func appendSigned(b []byte, s *directory.Signed) []byte {
 	b = wire.AppendText(wire.AppendText(b, s.Method), s.Path)
 	b = wire.AppendText(b, string(s.Address.AsSlice()))
 	return wire.AppendText(wire.AppendText(append(b, s.Form), string(s.Text)), string(s.Signature))
 }
 
-// forwardBody bounds what a client has signed, in bytes; its edge bounds it by its own limit.
+// forwardBody bounds a signed request, in bytes; the edge has its own limit.
 const forwardBody = 16 << 20
 
-// parseSigned reads what appendSigned has written.
+// parseSigned reads the format of appendSigned.
 func parseSigned(p *actors.Parser) *directory.Signed {
 	s := &directory.Signed{Method: p.Text(actors.MaxText), Path: p.Text(actors.MaxText)}
 	if from := p.Bytes(16); len(from) > 0 {
@@ -60,40 +60,40 @@ func parseSigned(p *actors.Parser) *directory.Signed {
 	return s
 }
 
-// A passedOn is what an observer has passed on, and the request is about.
-type passedOn struct {
+// A signedRequest is a client's signed request, forwarded by an observer.
+type signedRequest struct {
 	*directory.Signed
 	key     *directory.Key
 	nonce   uint64
 	gated   bool
-	back    bool // it takes something back
-	answers int  // commands whose outcomes the observer waits for; 0: it asks for Verify
+	back    bool // it only cancels
+	answers int  // expected number of commands; 0: only to be verified
 }
 
-// passes begins a request that an observer has passed on.
-func (f *forwardingSession) passes(p *actors.Parser) error {
+// acceptSigned starts a signed request of an observer.
+func (f *forwardingSession) acceptSigned(p *actors.Parser) error {
 	x := &forwardedRequest{by: f, number: p.Uint()}
-	x.passed.key, x.passed.nonce = f.Key(p.Bytes(actors.MaxText)), p.Uint()
-	x.passed.gated, x.passed.back = p.Flag(), p.Flag()
-	x.passed.answers = int(p.UpTo(uint64(f.Limits().Batch)))
-	x.passed.Signed = parseSigned(p)
-	p.Check((x.passed.Signature != nil) != x.passed.gated)
+	x.signed.key, x.signed.nonce = f.Key(p.Bytes(actors.MaxText)), p.Uint()
+	x.signed.gated, x.signed.back = p.Flag(), p.Flag()
+	x.signed.answers = int(p.UpTo(uint64(f.Limits().Batch)))
+	x.signed.Signed = parseSigned(p)
+	p.Check((x.signed.Signature != nil) != x.signed.gated)
 	if err := p.Done(); err != nil {
 		return err
 	}
-	x.keyless = x.passed.key == nil
-	if x.passed.gated && !x.keyless {
-		f.begin(x, x.passed.key.Account)
+	x.keyless = x.signed.key == nil
+	if x.signed.gated && !x.keyless {
+		f.begin(x, x.signed.key.Account)
 	} else {
 		f.begin(x, nil)
 	}
 	return nil
 }
 
-// derive verifies what an observer has passed on, and makes the commands that it asks for.
+// derive verifies a signed request, and makes its commands.
 func (f *forwardingSession) derive(x *forwardedRequest) error {
-	s := &x.passed
-	if err := f.proves(s.key, s.nonce, s.Signed); err != nil {
+	s := &x.signed
+	if err := f.checkProof(s.key, s.nonce, s.Signed); err != nil {
 		return err
 	}
 	switch {
@@ -106,7 +106,7 @@ func (f *forwardingSession) derive(x *forwardedRequest) error {
 	if err != nil {
 		return err
 	}
-	if len(list) != s.answers { // the other side could not tell them apart
+	if len(list) != s.answers { // the other side could not match the outcomes
 		for _, c := range list {
 			c.Free()
 		}
@@ -115,17 +115,17 @@ func (f *forwardingSession) derive(x *forwardedRequest) error {
 	for _, c := range list {
 		c.ReplyTo(x)
 		if c.Through(nil); s.gated {
-			c.Through(passed{})
+			c.Through(passedGate{})
 		}
 	}
 	x.list, x.errs = list, make([]error, len(list))
 	return nil
 }
 
-// proves returns nil for what can be a client's. A request without a signature is of a socket that
-// has logged in over this connection, a login answers a challenge of it, and a nonce is that of a
-// signed request alone.
-func (f *forwardingSession) proves(key *directory.Key, nonce uint64, s *directory.Signed) error {
+// checkProof checks the form of a client's proof. A request without a signature needs a login over
+// this connection, a login must sign a challenge of it, and only signed requests have a nonce.
+func (f *forwardingSession) checkProof(key *directory.Key, nonce uint64,
+	s *directory.Signed) error {
 	login := s.Form == directory.SignedLogin
 	switch {
 	case login && !f.seed.made(string(s.Text)):
@@ -137,7 +137,7 @@ func (f *forwardingSession) proves(key *directory.Key, nonce uint64, s *director
 	return actors.ErrNotLoggedIn
 }
 
-// verify returns nil for what a key has signed.
+// verify checks the signature of a key.
 func (f *forwardingSession) verify(key *directory.Key, s *directory.Signed) error {
 	if f.edge == nil {
 		return errNoEdge
@@ -145,8 +145,8 @@ func (f *forwardingSession) verify(key *directory.Key, s *directory.Signed) erro
 	return f.edge.Verify(f.Engine, key, s)
 }
 
-// counted counts what was verified, or refused.
-func (f *forwardingSession) counted(err error) error {
+// countPassed counts a verified or refused request.
+func (f *forwardingSession) countPassed(err error) error {
 	if err == nil {
 		f.counts.Verified.Add(1)
 	} else {
@@ -155,9 +155,9 @@ func (f *forwardingSession) counted(err error) error {
 	return err
 }
 
-// logIn verifies the login of a socket: from then on that observer may send its key's commands,
-// over this connection.
-func (f *forwardingSession) logIn(s *passedOn) error {
+// logIn verifies the login of a socket. From then on the observer may send the key's commands over
+// this connection.
+func (f *forwardingSession) logIn(s *signedRequest) error {
 	err := f.verify(s.key, s.Signed)
 	if err == nil {
 		f.mu.Lock()
@@ -174,9 +174,9 @@ func (f *forwardingSession) hasLogin(key *directory.Key) bool {
 	return has && !key.Revoked()
 }
 
-// checkForwarded holds commands that another member has verified once more against what its edge
-// has checked, as far as the command itself says it. A key's permissions never change, so a member
-// that works sends none that lacks one.
+// checkForwarded repeats the edge's checks on commands that another member has verified, as far as
+// the commands allow. A key's permissions never change, so a correct member sends none that lacks
+// one.
 func (f *forwardingSession) checkForwarded(x *forwardedRequest) error {
 	for _, c := range x.list {
 		switch {
@@ -184,15 +184,15 @@ func (f *forwardingSession) checkForwarded(x *forwardedRequest) error {
 		case c.Key().Permissions&c.Permission() == 0:
 			return actors.ErrMalformed
 		case c.IsBelowMinimum():
-			return actors.ErrNotConfirmed // it has other rules by now, or did not check them
+			return actors.ErrNotConfirmed // it has other rules, or did not check them
 		}
 	}
 	return nil
 }
 
-// mayAsk returns why an observer must not send commands of its own words; nil: they begin or end
-// sessions of a key that has logged in. All other commands follow from what a client has sent.
-func (f *forwardingSession) mayAsk(x *forwardedRequest) error {
+// checkObserver returns why an observer must not send commands itself; nil: they begin or end
+// sessions of a logged-in key. All other commands are derived from signed requests.
+func (f *forwardingSession) checkObserver(x *forwardedRequest) error {
 	for _, c := range x.list {
 		if session, _ := c.Session(); session == 0 || c.Nonce() != 0 {
 			return actors.ErrMalformed

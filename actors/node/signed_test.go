@@ -20,9 +20,9 @@ import (
 	"exchange/persistence/line"
 )
 
-// What only the server needs does not come to an observer, neither over its connections nor into
-// its state, also while clients send signed requests there.
-func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
+// An observer receives no server secrets, neither over its connections nor in its state, even while
+// clients send signed requests there.
+func TestObserverReceivesNoServerSecrets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -44,11 +44,11 @@ func TestAnObserverIsNotToldWhatOnlyTheServerNeeds(t *testing.T) {
 		var whole []byte
 		succeeds(t, x.node.onSide(func() { whole = x.node.committed.State().AppendTo(nil) }))
 		if !v.cables.has("key-of-eve") || !bytes.Contains(whole, []byte("key-of-eve")) {
-			t.Error("nothing is seen of what crosses")
+			t.Error("no traffic was captured")
 		}
 		for _, text := range []string{"planted", "mail.example"} {
 			if v.cables.has(text) || bytes.Contains(whole, []byte(text)) {
-				t.Errorf("an observer is told a text with %q", text)
+				t.Errorf("an observer receives a text with %q", text)
 			}
 		}
 		if !x.key.Account.HasEmail() {
@@ -75,7 +75,7 @@ type thief struct {
 }
 
 // steals opens a connection for commands with an observer's certificate.
-func (v *observatory) steals(t *testing.T, x *observer, r *reigning) *thief {
+func (v *observatory) steals(t *testing.T, x *observer, r *termAt) *thief {
 	t.Helper()
 	_, market := v.stores[r.at].Market()
 	digest := sha256.Sum256(market)
@@ -101,8 +101,8 @@ func (h *thief) says(add func(b []byte) []byte) {
 	succeeds(h.T, h.line.Send(add))
 }
 
-// hears returns why a request was refused.
-func (h *thief) hears() error {
+// refusal returns why a request was refused.
+func (h *thief) refusal() error {
 	h.Helper()
 	p := actors.Parse(<-h.answers)
 	p.Byte()
@@ -111,15 +111,15 @@ func (h *thief) hears() error {
 	return p.Error()
 }
 
-// passing is what passes a request of a key on, of so many commands.
+// passing is the message that forwards a key's signed request with that number of commands.
 func passing(key *directory.Key, nonce uint64, commands int) func(b []byte) []byte {
 	return func(b []byte) []byte {
-		return appendPassed(wire.AppendUints(append(b, forwardSigned), 1), key, nonce, false,
+		return appendSignedRequest(wire.AppendUints(append(b, forwardSigned), 1), key, nonce, false,
 			commands)
 	}
 }
 
-// taking is what has the nonce of a read taken.
+// taking is the message that takes the nonce of a read.
 func taking(key *directory.Key, nonce uint64) func(b []byte) []byte {
 	return func(b []byte) []byte {
 		b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
@@ -130,7 +130,7 @@ func taking(key *directory.Key, nonce uint64) func(b []byte) []byte {
 // An observer's certificate sends no command and takes no nonce of a key whose signature it has
 // not: not as one that a client has signed, nor as one of a socket that has logged in, nor as one
 // that the observer has verified.
-func TestAnObserversCertificateIsNoAccount(t *testing.T) {
+func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -170,7 +170,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 			"none, and a login of another connection": {taking(login, 0), actors.ErrNotLoggedIn},
 		} {
 			h.says(c.says)
-			err := h.hears()
+			err := h.refusal()
 			if a, is := errors.AsType[*actors.LeaderAnswer](err); !errors.Is(err, c.want) &&
 				!(is && a.Unproven) {
 				t.Errorf("%s: %v", what, err)
@@ -193,7 +193,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 				return actors.AppendCommand(b, actors.NewSession(key, &actors.Session{Number: 1,
 					Seconds: 5}))
 			},
-			"a read without what was signed": func(b []byte) []byte {
+			"a read without the signed request": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
 				return append(wire.AppendUints(b, 1<<62), 0)
 			},
@@ -218,7 +218,7 @@ func TestAnObserversCertificateIsNoAccount(t *testing.T) {
 
 // A client that logs in through a thief lends it its commands, and no nonce: neither are nonces
 // taken without a signature, nor is a signed request taken again without one.
-func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
+func TestLoginThroughObserverTakesNoNonce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		v := newObservatory(t, nil)
 		r := v.next()
@@ -231,7 +231,7 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 		login := key.With(&directory.Signed{Form: directory.SignedLogin,
 			Signature: []byte("secret"), Text: []byte(h.seed.challenge(1))})
 		h.says(passing(login, 0, 0))
-		succeeds(t, h.hears())
+		succeeds(t, h.refusal())
 		unsigned := key.With(&directory.Signed{Text: actors.AppendCommand(nil, order)})
 		for what, says := range map[string]func(b []byte) []byte{
 			"a read":                   taking(unsigned, 1<<62),
@@ -242,7 +242,7 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 			"no nonce, a signed read":  taking(signed(key), 0),
 		} {
 			h.says(says)
-			if err := h.hears(); !errors.Is(err, actors.ErrNotLoggedIn) {
+			if err := h.refusal(); !errors.Is(err, actors.ErrNotLoggedIn) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -253,9 +253,9 @@ func TestALoginThroughAnObserverTakesNoNonce(t *testing.T) {
 	})
 }
 
-// A member has verified what its clients have signed, and is not believed in what its commands say:
-// the key's permission, and the pair's minimum value.
-func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
+// A member has verified its clients' signatures, but its commands are not trusted: the key's
+// permission, and the pair's minimum value.
+func TestForwardedCommandsAreCheckedAgainstTheirKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCluster(t, func(_ int, o *actors.Options) {
 			o.Pairs[0].MinimumOrderValue = (101 * coin).Balance()
@@ -322,13 +322,13 @@ func TestAMembersCommandsAreHeldAgainstTheirKey(t *testing.T) {
 }
 
 // A long request takes the slots of many commands, and never more than there may be.
-func TestLongRequestsThatArePassedOnTakeManySlots(t *testing.T) {
+func TestLongSignedRequestsTakeManySlots(t *testing.T) {
 	for bytes, want := range map[int]int{0: 75, bytesOfSlot: 37, forwardBody: 2} {
 		f := &forwardingSession{slots: 100}
 		n := 0
 		for ; n < 200; n++ {
 			x := new(forwardedRequest)
-			x.passed.answers, x.passed.Signed = 1, &directory.Signed{Text: make([]byte, bytes)}
+			x.signed.answers, x.signed.Signed = 1, &directory.Signed{Text: make([]byte, bytes)}
 			if !f.hasRoom(x) {
 				break
 			}

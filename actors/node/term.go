@@ -14,40 +14,40 @@ import (
 	"exchange/persistence"
 )
 
-// errUnfit is wrapped by the log's reason why a node that leads cannot serve.
+// errUnfit is wrapped by the reason why a leader cannot serve.
 var errUnfit = errors.New("this node cannot serve")
 
 const (
-	// unconfirmed is how many times OwnerStale a term goes on that no majority confirms. Without
-	// an append in flight nothing else ends it, and its subscribers hear nothing new.
+	// unconfirmed is how many times OwnerStale a term continues without confirmation by a majority.
+	// Without an append in flight nothing else ends it, and its subscribers receive nothing new.
 	unconfirmed = 2
 	retrySoon   = 5 * time.Millisecond
 	retryLate   = 200 * time.Millisecond
-	// triesToLead is how often in a row a node that leads tries to serve before it hands over.
+	// triesToLead is the number of attempts of a leader to serve before it hands over.
 	triesToLead = 3
 )
 
-// Lead waits until this node leads, and builds an engine on its fold, which takes commands when
-// Lead returns. It is called again once that engine is dead: Engine.Dead is closed when another
-// node has taken the lead, or Engine.Stop has ended the term. A node that leads and cannot serve
-// hands the lead over, and waits on. Errors: that of ctx, of a node whose fold has failed
-// (Node.Err), and ErrStopping behind Node.Stop. One goroutine calls it.
+// Lead waits until this node is the leader, and builds an engine on its fold, which takes commands
+// when Lead returns. Call it again once that engine is dead: Engine.Dead is closed when another
+// node has taken the lead, or Engine.Stop has ended the term. A leader that cannot serve hands over
+// the lead, and keeps waiting. Errors: that of ctx, Node.Err if the fold has failed, and
+// ErrStopping after Node.Stop. One goroutine calls it.
 func (n *Node) Lead(ctx context.Context) (*actors.Engine, error) {
-	said := ""
+	logged := ""
 	for tries := 1; ; tries++ {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-n.life.Dead():
 			return nil, n.life.Err()
-		case <-n.followed: // perhaps because the fold or the store has failed
+		case <-n.journalDone: // perhaps because the fold or the store has failed
 			return nil, cmp.Or(n.life.Err(), actors.ErrStopping)
 		case <-n.lead:
 		}
 		begin := time.Now()
 		e, err := n.build(ctx)
 		if err == nil || errors.Is(err, errUnfit) {
-			n.judged(err)
+			n.setUnfit(err)
 		}
 		if err == nil {
 			go n.oversee(e)
@@ -56,10 +56,10 @@ func (n *Node) Lead(ctx context.Context) (*actors.Engine, error) {
 				time.Since(begin).Round(time.Millisecond))
 			return e, nil
 		}
-		// another node may have taken the lead meanwhile, as after a hand-over
-		if err != actors.ErrStopping && said != err.Error() && ctx.Err() == nil &&
+		// another node may lead by now, as after a hand-over
+		if err != actors.ErrStopping && logged != err.Error() && ctx.Err() == nil &&
 			n.replica.Leads() {
-			said = err.Error()
+			logged = err.Error()
 			n.opts.Log.Error("this node leads and does not serve", "error", err)
 		}
 		over := ctx.Err()
@@ -83,7 +83,7 @@ func (n *Node) Lead(ctx context.Context) (*actors.Engine, error) {
 	}
 }
 
-// build is becomeLeader, and nothing behind Stop.
+// build calls becomeLeader, unless the node stops.
 func (n *Node) build(ctx context.Context) (*actors.Engine, error) {
 	n.building.Lock()
 	defer n.building.Unlock()
@@ -93,13 +93,13 @@ func (n *Node) build(ctx context.Context) (*actors.Engine, error) {
 	return n.becomeLeader(ctx)
 }
 
-// becomeLeader makes this node the owner, and builds an engine. It has the turn.
+// becomeLeader makes this node the owner, and builds an engine. The caller holds the turn.
 func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
-	if err := n.settled(); err != nil {
+	if err := n.awaitFold(); err != nil {
 		return nil, err
 	}
-	// The fold stands still from here on, but for what this goroutine gives it.
-	o, _, err := n.agreed()
+	// From here on only this goroutine moves the fold.
+	o, _, err := n.termOptions()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -117,13 +117,13 @@ func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, misfit, err := n.agreed()
+	o, misfit, err := n.termOptions()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
 	if misfit != nil {
-		n.opts.Log.Error("the market part that was applied does not fit what the exchange holds "+
-			"now: that of the term before counts again", "error", misfit)
+		n.opts.Log.Error("the applied market part does not fit the state any more: "+
+			"that of the previous term is in effect again", "error", misfit)
 	}
 	o.NotifyStart(n.committed.State())
 	if err := n.proposeMarket(ctx, o.Agreed); err != nil {
@@ -135,7 +135,7 @@ func (n *Node) becomeLeader(ctx context.Context) (_ *actors.Engine, err error) {
 	return n.buildEngine(o, r)
 }
 
-// current brings the fold to the end of the journal, which is this owner's from now on.
+// current brings the fold to the end of the journal, which only this owner extends from now on.
 func (n *Node) current(ctx context.Context, own *owner.Hold) (*actors.Base, error) {
 	if err := n.catchUp(ctx); err != nil {
 		return nil, err
@@ -150,21 +150,21 @@ func (n *Node) current(ctx context.Context, own *owner.Hold) (*actors.Base, erro
 	}
 	return &actors.Base{Hold: own, Side: n.committed, Meter: n.meter, Sealer: n.sealer,
 		Keys:    n.keys,
-		Cluster: &actors.Cluster{Replica: n.replica, Work: n.work, Settle: n.settled}}, err
+		Cluster: &actors.Cluster{Replica: n.replica, Work: n.work, Settle: n.awaitFold}}, err
 }
 
-// buildEngine builds the engine, on the turn of the committed side: what is built from the state
-// must not see a part of a step.
+// buildEngine builds the engine, on the committed side's turn, so that it is built from a
+// consistent state.
 func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, error) {
 	var e *actors.Engine
 	var failed error
 	err := n.onSide(func() {
 		if e, failed = r.Build(o); failed == nil {
-			n.leading = e.Public
+			n.termPublic = e.Public
 		}
 	})
 	if err != nil {
-		return nil, err // the function may still run: it has the variables
+		return nil, err // the function may still run, and use the variables
 	}
 	if failed != nil {
 		return nil, failed
@@ -172,8 +172,8 @@ func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, e
 	n.engine.Store(e)
 	if err := e.Launch(); err != nil {
 		n.engine.Store(nil)
-		e.Lose(err) // for those whom other nodes have sent here already
-		n.unwatch()
+		e.Lose(err) // for commands that other nodes have forwarded already
+		n.dropWatchers()
 		return nil, err
 	}
 	if err := n.life.Err(); err != nil { // the fold failed before it could find the term
@@ -182,16 +182,16 @@ func (n *Node) buildEngine(o *actors.Options, r *actors.Base) (*actors.Engine, e
 	return e, nil
 }
 
-// oversee waits for the end of a term, ends what is its own, and gives the turn back.
+// oversee waits for the end of a term, shuts it down, and gives back the turn.
 func (n *Node) oversee(e *actors.Engine) {
 	e.Retire()
 	n.engine.Store(nil)
-	n.unwatch()
+	n.dropWatchers()
 	e.Shutdown()
 	n.back <- struct{}{}
 }
 
-// unwatch ends what the channels of a term that is over have watched.
-func (n *Node) unwatch() {
-	n.committed.Send(committed.DropWatchers{Then: func() { n.leading = nil }})
+// dropWatchers ends the watches of an ended term's channels.
+func (n *Node) dropWatchers() {
+	n.committed.Send(committed.DropWatchers{Then: func() { n.termPublic = nil }})
 }

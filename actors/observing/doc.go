@@ -1,34 +1,32 @@
-// Package observing lets a process serve clients as a node that follows does, without a log, a
-// store, a vote, and the server's key: an observer. Any number of observers follow the members of a
-// cluster.
+// Package observing lets a process serve clients like a follower, without a log, a store, a vote,
+// and the server's key: an observer. Any number of observers follow the members of a cluster.
 //
-// An observer's Store is a persistence.Replica. It follows one member at a time: another one when
-// that ends, falls silent or refuses. It has one session with the member (persistence/line), on
-// which it asks, and each answer goes on as fast as the observer takes it:
+// An observer's Store is a persistence.Replica. It follows one member at a time, and switches to
+// another one when that ends, falls silent or refuses. It has one session with the member
+// (persistence/line) for its requests. Each answer is streamed as fast as the observer reads it:
 //
-//	feed   the newest image of the member's state, and each batch behind it, as applied there;
-//	       without what only the server needs (core/event/withhold.go)
-//	talk   what the member knows of the cluster, and how far its rows are
-//	reach  the sequence that a read needs
-//	rows   queries of the history, with the reader's horizon
+//	feed     the newest image of the member's state, and each batch after it, as applied there;
+//	         without server secrets (core/event/withhold.go)
+//	control  the member's cluster view, its watermark, and the market part
+//	reach    the sequence that a read must wait for
+//	rows     queries of the history, with the reader's horizon
 //
-// What clients have signed goes to the node that leads, over a connection of its own: forwarding of
-// package actors.
+// Clients' signed requests go to the leader, over a separate connection: see forwarder in package
+// node.
 //
-// The rows are the member's, and what the observer's fold makes of rows is dropped as soon as the
-// member has them. The member may be ahead: it leaves out rows from behind the reader's horizon. It
-// may also be behind what was dropped, when it is another one than before: then it is not asked
-// until it has come that far.
+// The rows are the member's; those of the observer's fold are dropped as soon as the member has
+// them. The member may be ahead: it leaves out rows after the reader's horizon. A new member may
+// also lag behind the dropped rows: then it is not queried until it has caught up.
 //
-// A member never waits for an observer, and never grows with it: an observer that takes nothing for
-// some seconds, asks too much at once, or says what makes no sense, is disconnected. An observer
-// that the journal of no member reaches any more has to begin anew: see errStartOver.
+// A member never waits for an observer, and bounds its memory: an observer that reads nothing for
+// some seconds, asks too much at once, or sends malformed messages, is disconnected. An observer
+// that is too far behind every member's journal must start over: see errStartOver.
 //
-//	talk.go     what both sides say, and bounds
+//	protocol.go the protocol, and its bounds
 //	store.go    the observer's store
 //	follow.go   how it follows a member
-//	history.go  how it asks for rows
-//	serve.go    a member's side
+//	history.go  the observer's queries of rows
+//	serve.go    a member's side of the session
 //	feed.go     a member's feed
 //	rows.go     a member's rows
 package observing

@@ -15,26 +15,26 @@ import (
 	"exchange/persistence/line"
 )
 
-// What a feed has, one behind the other; a page has some.
+// Parts of a feed, in this order; a page contains some.
 const (
-	feedBegin = iota + 1 // whether it resumes, sequence, digest: what follows
+	feedBegin = iota + 1 // whether it resumes; sequence and digest that the rest follows
 	feedPiece            // bytes of an image
 	feedImage            // the image is complete
 	feedBatch            // prev, next, digest, batch
 )
 
-// A feed is sent to one observer.
+// A feed is the sender of one observer's feed.
 type feed struct {
-	*guest
+	*observer
 	q    *line.Question
 	at   uint64 // sequence up to which batches were sent
-	out  []byte // what gathers
-	kept []byte // memory of batches
+	out  []byte // pending bytes
+	kept []byte // reused memory of batches
 }
 
-// feed sends an observer an image, unless it has one, and each batch behind what it has.
-func (x *guest) feed(q *line.Question, p *wire.Reader) error {
-	f := &feed{guest: x, q: q}
+// feed sends an observer an image, unless it resumes, and all following batches.
+func (x *observer) feed(q *line.Question, p *wire.Reader) error {
+	f := &feed{observer: x, q: q}
 	seq, digest, resumes := p.Uint(), p.Uint(), p.Flag()
 	if !p.End() {
 		return fmt.Errorf("%w: a feed begins with %x", line.ErrMalformed, q.Body)
@@ -51,7 +51,7 @@ func (x *guest) feed(q *line.Question, p *wire.Reader) error {
 	return err
 }
 
-// flush sends what has gathered.
+// flush sends the pending bytes.
 func (f *feed) flush() error {
 	if len(f.out) == 0 {
 		return nil
@@ -63,22 +63,22 @@ func (f *feed) flush() error {
 	return err
 }
 
-// begin tells behind what batches follow.
-func (f *feed) begin(resumed byte, seq, digest uint64) {
+// start announces the sequence that the batches follow.
+func (f *feed) start(resumed byte, seq, digest uint64) {
 	f.at = seq
 	f.out = wire.AppendUints(append(f.out, feedBegin, resumed), seq, digest)
 }
 
-// digestOf tells a batch from each other one.
+// digestOf returns a digest that identifies a batch.
 func digestOf(batch []byte) uint64 {
 	sum := sha256.Sum256(batch)
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// resume goes on behind a batch that the observer has.
+// resume continues after a batch that the observer has.
 func (f *feed) resume(seq, digest uint64) error {
 	if end, _ := f.store.Known(); seq > end {
-		return f.lacks(seq, end)
+		return f.missing(seq, end)
 	}
 	has, err := f.digest(seq)
 	switch {
@@ -87,13 +87,13 @@ func (f *feed) resume(seq, digest uint64) error {
 	case has != digest:
 		return fmt.Errorf("%w: its journal has another batch to sequence %d", errStartOver, seq)
 	}
-	f.begin(1, seq, digest)
+	f.start(1, seq, digest)
 	return f.flush()
 }
 
-// lacks tells what it means that the journal does not have an observer's sequence: that this member
-// is behind, or that no member has it any more, because the cluster goes on without what was lost.
-func (f *feed) lacks(seq, end uint64) error {
+// missing returns why the journal lacks an observer's sequence: this member lags behind, or no
+// member has it any more, because the cluster continues without lost records.
+func (f *feed) missing(seq, end uint64) error {
 	ctx, cancel := context.WithTimeout(f.q.Ctx, f.silence/4)
 	defer cancel()
 	why := fmt.Errorf("its journal ends at sequence %d", end)
@@ -106,7 +106,7 @@ func (f *feed) lacks(seq, end uint64) error {
 // digest returns the digest of the batch that ends at a sequence; 0: the journal has none.
 func (f *feed) digest(seq uint64) (uint64, error) {
 	if seq == 0 {
-		return 1, nil // of the beginning
+		return 1, nil // of the empty journal
 	}
 	_, next, batch, err := persistence.First(f.q.Ctx, f.store, seq-1)
 	if err != nil || next != seq {
@@ -117,11 +117,11 @@ func (f *feed) digest(seq uint64) (uint64, error) {
 
 // image sends the newest image.
 func (f *feed) image() error {
-	own, err := f.takesImage()
+	own, err := f.claimImage()
 	if err != nil {
 		return err
 	}
-	defer f.endImage(own)
+	defer f.releaseImage(own)
 	image, seq, err := persistence.ReadSnapshot(f.q.Ctx, f.store, 0)
 	if errors.Is(err, persistence.ErrNoSnapshot) {
 		image, seq, err = nil, 0, nil
@@ -133,9 +133,9 @@ func (f *feed) image() error {
 	if err != nil {
 		digest = 0
 	}
-	f.begin(0, seq, digest)
+	f.start(0, seq, digest)
 	f.mu.Lock()
-	own.began = time.Now()
+	own.readAt = time.Now()
 	f.mu.Unlock()
 	if image != nil {
 		var failed error
@@ -158,8 +158,8 @@ func (f *feed) image() error {
 	return f.flush()
 }
 
-// An imagePatience says when an image is sent too slowly to keep others waiting: when it has taken
-// that long, and an observer takes fewer bytes a second.
+// An imagePatience defines a slow image transfer, which may be aborted for another: it takes longer
+// than grace, at fewer bytes per second than pace.
 type imagePatience struct {
 	grace time.Duration
 	pace  int
@@ -167,29 +167,28 @@ type imagePatience struct {
 
 var usualPatience = imagePatience{grace: 10 * time.Second, pace: 1 << 20}
 
-// An imaging is an image on its way to an observer. One is at a time, because a member has all of
-// it in memory.
-type imaging struct {
-	to    *feed
-	began time.Time     // when it was read, and zero before; guarded by Server.mu
-	sent  int           // bytes; guarded by Server.mu
-	over  chan struct{} // closed at its end
+// An imageTransfer is an image in flight to an observer. There is one at a time, because a member
+// holds all of it in memory.
+type imageTransfer struct {
+	to     *feed
+	readAt time.Time     // when the image was read, zero before; guarded by Server.mu
+	sent   int           // bytes; guarded by Server.mu
+	over   chan struct{} // closed at its end
 }
 
-var errImaging = errors.New("it sends another observer its image")
+var errTransfer = errors.New("an image transfer to another observer is in progress")
 
-// takesImage has the feed be the one that gets an image. One that takes its image too slowly ends
-// for that. It then ends no other one before it has an image: two slow ones would take turns for
-// ever.
-func (f *feed) takesImage() (*imaging, error) {
-	own := &imaging{to: f, over: make(chan struct{})}
+// claimImage claims the image transfer for the feed, and aborts a slow one for it. An aborted
+// observer aborts no other before it has an image: two slow ones would alternate forever.
+func (f *feed) claimImage() (*imageTransfer, error) {
+	own := &imageTransfer{to: f, over: make(chan struct{})}
 	late := time.NewTimer(f.silence)
 	defer late.Stop()
 	for {
 		f.mu.Lock()
-		at := f.imaging
+		at := f.transfer
 		if at == nil {
-			f.imaging = own
+			f.transfer = own
 		}
 		slow := at != nil && !f.slow[f.from] && at.isSlow(f.patience)
 		if slow {
@@ -200,41 +199,41 @@ func (f *feed) takesImage() (*imaging, error) {
 		case at == nil:
 			return own, nil
 		case !slow:
-			return nil, errImaging
+			return nil, errTransfer
 		}
-		f.refused.Warn(f.log, "an observer takes its image too slowly, and another one waits",
+		f.refused.Warn(f.log, "an observer reads its image too slowly while another one waits",
 			at.to.from, nil, "observer", at.to.from)
 		at.to.conn.Close()
 		select {
 		case <-at.over:
 		case <-late.C:
-			return nil, errImaging
+			return nil, errTransfer
 		case <-f.q.Ctx.Done():
 			return nil, f.q.Ctx.Err()
 		}
 	}
 }
 
-// isSlow reports whether an image may end for another one. The caller holds Server.mu.
-func (i *imaging) isSlow(p imagePatience) bool {
-	took := time.Since(i.began)
-	return !i.began.IsZero() && took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
+// isSlow reports whether a transfer may be aborted for another one. The caller holds Server.mu.
+func (i *imageTransfer) isSlow(p imagePatience) bool {
+	took := time.Since(i.readAt)
+	return !i.readAt.IsZero() && took >= p.grace && float64(i.sent) < took.Seconds()*float64(p.pace)
 }
 
-func (f *feed) endImage(own *imaging) {
+func (f *feed) releaseImage(own *imageTransfer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.imaging = nil
+	f.transfer = nil
 	close(own.over)
 }
 
-// chunkBytes is how much of the journal is read at once. What is read is sent when the read is
-// over, so that no observer holds the journal up.
+// chunkBytes is the part of the journal read at once. It is sent after the read, so that no
+// observer blocks the journal.
 const chunkBytes = 256 << 10
 
 var errChunk = errors.New("enough for now")
 
-// next sends the batches that are there, or waits for some.
+// next sends the available batches, or waits for some.
 func (f *feed) next() error {
 	if end, _ := f.store.Known(); end <= f.at {
 		leads, err := f.store.Follow(f.q.Ctx, f.at)
@@ -267,19 +266,19 @@ func (f *feed) next() error {
 	return f.flush()
 }
 
-// leaderLook is how often a member that leads looks for batches: its Follow does not wait.
-const leaderLook = 3 * time.Millisecond
+// leaderPoll is the interval at which a leader polls for batches: its Follow does not wait.
+const leaderPoll = 3 * time.Millisecond
 
-// await waits for a batch at a member that leads.
+// await waits for a batch at the leader.
 func (f *feed) await() {
-	look := time.NewTicker(leaderLook)
-	defer look.Stop()
+	poll := time.NewTicker(leaderPoll)
+	defer poll.Stop()
 	for f.store.Leads() {
 		if end, _ := f.store.Known(); end > f.at {
 			return
 		}
 		select {
-		case <-look.C:
+		case <-poll.C:
 		case <-f.q.Ctx.Done():
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// asksForImage opens a feed with an image, and returns how it begins.
+// asksForImage opens a feed with an image, and returns its start.
 func asksForImage(t *testing.T, s *Server, name string) (a *line.Answer, err error) {
 	t.Helper()
 	conn, there := net.Pipe()
@@ -32,14 +32,14 @@ func asksForImage(t *testing.T, s *Server, name string) (a *line.Answer, err err
 	}
 	page, err := a.Next(ctx)
 	if err == nil && page[0] != feedBegin {
-		t.Fatalf("a feed begins with %d", page[0])
+		t.Fatalf("a feed starts with %d", page[0])
 	}
 	return a, err
 }
 
-// An observer that takes its image slowly keeps it as long as no other one asks for an image, or
-// its time is not over. Otherwise it ends for the other one.
-func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
+// A slow image transfer continues while no other observer asks for an image, or its time is not
+// over. Otherwise it is aborted for the other one.
+func TestSlowObserverYieldsImageTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		m, h := v.add("a", nil)
@@ -50,19 +50,19 @@ func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = asksForImage(t, s, "o2")
-		if err == nil || !strings.Contains(err.Error(), errImaging.Error()) {
-			t.Fatalf("another one hears %v", err)
+		if err == nil || !strings.Contains(err.Error(), errTransfer.Error()) {
+			t.Fatalf("another one gets %v", err)
 		}
 		time.Sleep(usualPatience.grace)
 		next, err := asksForImage(t, s, "o3")
 		if err != nil {
-			t.Fatalf("the next one hears %v", err)
+			t.Fatalf("the next one gets %v", err)
 		}
 		if _, err := slow.Next(t.Context()); err != line.ErrLost {
-			t.Errorf("the slow one goes on: %v", err)
+			t.Errorf("the slow one continues: %v", err)
 		}
 		if _, err = asksForImage(t, s, "o1"); err == nil {
-			t.Error("it ends the next one in turn")
+			t.Error("it aborts the next one in turn")
 		}
 		for page := []byte(nil); !bytes.HasSuffix(page, []byte{feedImage}); {
 			if page, err = next.Next(t.Context()); err != nil {
@@ -73,7 +73,7 @@ func TestASlowObserverKeepsNoOtherFromItsImage(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if now := s.imaging; now != nil {
+		if now := s.transfer; now != nil {
 			t.Errorf("the image of %s is not over", now.to.from)
 		}
 	})

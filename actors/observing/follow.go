@@ -13,38 +13,38 @@ import (
 	"exchange/persistence/line"
 )
 
-// A link is the connection to the member that is followed.
+// A link is the connection to the followed member.
 type link struct {
 	s       *Store
 	node    string
 	session *line.Session
 
 	// guarded by s.mu
-	told      bool // a status and the market have come
-	status    bool
-	watermark uint64
-	served    time.Time // when the member could answer last, or was asked first
-	over      bool
+	hasMarket  bool // a status and the market part have arrived
+	hasStatus  bool
+	watermark  uint64
+	lastAnswer time.Time // time of the member's last answer, or of the first request
+	over       bool
 }
 
-// errLeads: the member leads, and another one may be followed instead.
-var errLeads = errors.New("it leads, and the others are asked first")
+// errLeads: the member is the leader, and others are preferred.
+var errLeads = errors.New("it leads, and the others are tried first")
 
-// retry is the pause between two rounds of tries.
+// retry is the pause after a round of attempts.
 const retry = 200 * time.Millisecond
 
-// run follows one member after the other, until ctx ends or no member can be followed any more.
+// run follows one member after another, until ctx ends or no member can be followed any more.
 func (s *Store) run(ctx context.Context) {
-	defer close(s.ended)
-	said, tries, gone := map[string]string{}, 0, false
+	defer close(s.done)
+	logged, tries, gone := map[string]string{}, 0, false
 	for turn := 0; ctx.Err() == nil; turn++ {
 		for i, node := range s.candidates(turn) {
 			followed, err := s.follow(ctx, node, i < len(s.o.Nodes)-1)
 			if ctx.Err() != nil {
 				return
 			}
-			if text := err.Error(); text != said[node] {
-				said[node] = text
+			if text := err.Error(); text != logged[node] {
+				logged[node] = text
 				s.o.Log.Info("this observer does not follow a member", "member", node, "error", err)
 			}
 			if tries++; followed {
@@ -63,7 +63,7 @@ func (s *Store) run(ctx context.Context) {
 	}
 }
 
-// candidates returns the members in the order in which they are tried: the one that leads is last.
+// candidates returns the members in the order of attempts: the leader is last.
 func (s *Store) candidates(turn int) []string {
 	turn %= len(s.o.Nodes)
 	list := append(slices.Clone(s.o.Nodes[turn:]), s.o.Nodes[:turn]...)
@@ -76,7 +76,7 @@ func (s *Store) candidates(turn int) []string {
 	return list
 }
 
-// follow follows a member until something of it ends, and returns why. picky: not if it leads.
+// follow follows a member until the connection ends, and returns why. picky: not if it leads.
 func (s *Store) follow(ctx context.Context, node string, picky bool) (followed bool, err error) {
 	session, err := s.dial(ctx, node)
 	if err != nil {
@@ -87,11 +87,11 @@ func (s *Store) follow(ctx context.Context, node string, picky bool) (followed b
 	defer context.AfterFunc(ctx, func() { session.Close(ctx.Err()) })()
 	var parts sync.WaitGroup
 	parts.Go(func() { session.Close(l.feed(ctx)) })
-	parts.Go(func() { session.Close(l.talk(ctx, picky)) })
+	parts.Go(func() { session.Close(l.control(ctx, picky)) })
 	err = session.Run()
 	cancel()
 	parts.Wait()
-	s.change(func() { followed = l.end() })
+	s.change(func() { followed = l.detach() })
 	return followed, err
 }
 
@@ -111,8 +111,8 @@ func (s *Store) dial(ctx context.Context, node string) (*line.Session, error) {
 	return newSession(conn, s.o.Silence, nil), nil
 }
 
-// end says that the member is followed no more, and reports whether it was. The caller holds mu.
-func (l *link) end() (followed bool) {
+// detach marks the member as no longer followed, and reports whether it was. The caller holds mu.
+func (l *link) detach() (followed bool) {
 	l.over = true
 	if followed = l.s.link == l; followed {
 		l.s.link = nil
@@ -120,11 +120,11 @@ func (l *link) end() (followed bool) {
 	return followed
 }
 
-// feed takes the member's feed.
+// feed reads the member's feed.
 func (l *link) feed(ctx context.Context) error {
 	s := l.s
 	s.mu.Lock()
-	body := wire.AppendFlag(wire.AppendUints(nil, s.end, s.digest), s.began)
+	body := wire.AppendFlag(wire.AppendUints(nil, s.end, s.digest), s.hasImage)
 	s.mu.Unlock()
 	answer, err := l.session.Ask(askFeed, feedWindow, body)
 	f := feeding{link: l}
@@ -138,38 +138,38 @@ func (l *link) feed(ctx context.Context) error {
 	return fmt.Errorf("feed: %w", err)
 }
 
-// feeding is what has come of a feed.
+// feeding is the state of reading a feed.
 type feeding struct {
 	*link
-	image         []byte // nil: none comes
-	begun         bool   // batches follow
-	began, digest uint64 // of the image
+	image            []byte // nil: no image is being received
+	started          bool   // batches follow
+	imageSeq, digest uint64 // of the image
 }
 
-// take takes a page.
+// take handles a page.
 func (f *feeding) take(ctx context.Context, page []byte) error {
 	s := f.s
 	p := wire.Read(page)
 	for p.Len() > 0 {
 		switch kind := p.Byte(); {
-		case kind == feedBegin && !f.begun && f.image == nil:
+		case kind == feedBegin && !f.started && f.image == nil:
 			resumed := p.Flag()
-			f.began, f.digest = p.Uint(), p.Uint()
-			if p.Check(s.mayBegin(resumed, f.began)); p.Bad() {
+			f.imageSeq, f.digest = p.Uint(), p.Uint()
+			if p.Check(s.mayBegin(resumed, f.imageSeq)); p.Bad() {
 				break
 			}
-			if f.begun = resumed; resumed {
-				s.change(f.follows)
+			if f.started = resumed; resumed {
+				s.change(f.setFollowed)
 			} else {
 				f.image = []byte{}
 			}
-		case kind == feedPiece && !f.begun && f.image != nil:
+		case kind == feedPiece && !f.started && f.image != nil:
 			f.image = append(f.image, p.Bytes(longest)...)
-		case kind == feedImage && !f.begun && f.image != nil:
-			f.begun = true
-			s.change(func() { s.begin(f.image, f.began, f.digest); f.follows() })
+		case kind == feedImage && !f.started && f.image != nil:
+			f.started = true
+			s.change(func() { s.setImage(f.image, f.imageSeq, f.digest); f.setFollowed() })
 			f.image = nil
-		case kind == feedBatch && f.begun:
+		case kind == feedBatch && f.started:
 			b, digest := batch{prev: p.Uint(), next: p.Uint()}, p.Uint()
 			if b.data = slices.Clone(p.Bytes(longest)); p.Bad() {
 				break
@@ -188,23 +188,23 @@ func (f *feeding) take(ctx context.Context, page []byte) error {
 	return nil
 }
 
-// mayBegin reports whether a feed may begin so: with an image, or behind what is here.
+// mayBegin reports whether a feed may start with an image, or resume at seq.
 func (s *Store) mayBegin(resumed bool, seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return resumed == s.began && (!resumed || s.end == seq)
+	return resumed == s.hasImage && (!resumed || s.end == seq)
 }
 
-// begin takes the first image. The caller holds mu.
-func (s *Store) begin(image []byte, seq, digest uint64) {
+// setImage stores the first image. The caller holds mu.
+func (s *Store) setImage(image []byte, seq, digest uint64) {
 	if seq > 0 {
 		s.image = image
 	}
-	s.began, s.began0, s.end, s.digest = true, seq, seq, digest
+	s.hasImage, s.imageSeq, s.end, s.digest = true, seq, seq, digest
 }
 
-// follows says that the member is followed. The caller holds mu.
-func (l *link) follows() {
+// setFollowed marks the member as followed. The caller holds mu.
+func (l *link) setFollowed() {
 	if !l.over {
 		l.s.link = l
 		l.s.links++
@@ -212,7 +212,7 @@ func (l *link) follows() {
 	}
 }
 
-// take takes a batch, and waits while too many wait for the fold.
+// take queues a batch, and waits while too many wait for the fold.
 func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 	s.mu.Lock()
 	fits := b.prev == s.end && b.next > b.prev
@@ -233,20 +233,20 @@ func (s *Store) take(ctx context.Context, b batch, digest uint64) error {
 	return err
 }
 
-// talk takes what the member tells. picky: not if it leads.
-func (l *link) talk(ctx context.Context, picky bool) error {
-	answer, err := l.session.Ask(askTalk, 1, nil)
+// control reads the member's statuses. picky: not if it leads.
+func (l *link) control(ctx context.Context, picky bool) error {
+	answer, err := l.session.Ask(askControl, 1, nil)
 	for err == nil {
 		var page []byte
 		if page, err = answer.Next(ctx); err == nil {
-			err = l.hears(page, picky)
+			err = l.applyStatus(page, picky)
 		}
 	}
-	return fmt.Errorf("talk: %w", err)
+	return fmt.Errorf("control: %w", err)
 }
 
-// hears takes a status, and maybe the market.
-func (l *link) hears(page []byte, picky bool) error {
+// applyStatus handles a status, and optionally the market.
+func (l *link) applyStatus(page []byte, picky bool) error {
 	s := l.s
 	var now status
 	var m *market
@@ -258,23 +258,23 @@ func (l *link) hears(page []byte, picky bool) error {
 	switch {
 	case !p.End():
 		return line.ErrMalformed
-	case picky && !l.status && now.Leader == l.node:
+	case picky && !l.hasStatus && now.Leader == l.node:
 		s.change(func() { s.standing = now })
 		return errLeads
 	case m != nil && s.o.Agreed != nil && m.Next != nil:
 		s.o.Agreed(m.Next)
 	}
 	s.change(func() {
-		s.standing, l.status = now, true
+		s.standing, l.hasStatus = now, true
 		l.watermark = max(l.watermark, now.Watermark)
 		if m != nil {
-			s.market, l.told = *m, true
+			s.market, l.hasMarket = *m, true
 		}
 	})
 	return nil
 }
 
-// reach asks for the sequence that is reached.
+// reach asks for the reached sequence.
 func (l *link) reach() (seq uint64, err error) {
 	page, err := l.session.Call(context.Background(), askReach, nil) // until the session ends
 	if err != nil {
@@ -283,24 +283,26 @@ func (l *link) reach() (seq uint64, err error) {
 		p := wire.Read(page)
 		seq = p.Uint()
 	}
-	useless := false
-	l.s.change(func() { useless = l.isUseless(err == nil && l.watermark >= l.s.dropped.Load()) })
-	if useless {
-		l.session.Close(errUseless)
+	unresponsive := false
+	l.s.change(func() {
+		unresponsive = l.isUnresponsive(err == nil && l.watermark >= l.s.dropped.Load())
+	})
+	if unresponsive {
+		l.session.Close(errUnresponsive)
 	}
 	return seq, err
 }
 
-// errUseless: the member lives, and is of no use: it hears of no node that leads, or its rows are
-// behind those of the member before.
-var errUseless = errors.New("it has answered no question for long, and another one is tried")
+// errUnresponsive: the member is connected, but has seen no leader, or lags behind the previous
+// member's rows.
+var errUnresponsive = errors.New("member unresponsive; switching to another")
 
-// isUseless notes whether the member could answer, and reports whether it could not for too long.
-// The caller holds mu.
-func (l *link) isUseless(answers bool) bool {
+// isUnresponsive records whether the member could answer, and reports whether it could not for too
+// long. The caller holds mu.
+func (l *link) isUnresponsive(answers bool) bool {
 	now := time.Now()
-	if answers || l.served.IsZero() {
-		l.served = now
+	if answers || l.lastAnswer.IsZero() {
+		l.lastAnswer = now
 	}
-	return now.Sub(l.served) > 2*l.s.o.Silence
+	return now.Sub(l.lastAnswer) > 2*l.s.o.Silence
 }

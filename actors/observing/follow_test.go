@@ -28,7 +28,7 @@ func currencyBatch(prev uint64, code string) batch {
 	return batch{prev, prev + 1, event.EndBatch(b, 1, prev, 1)}
 }
 
-// read takes batches until a sequence at least, and checks that none is missing. It returns the
+// read reads batches up to at least a sequence, and checks that none is missing. It returns the
 // newest.
 func read(t *testing.T, s *Store, after, upTo uint64) uint64 {
 	t.Helper()
@@ -42,7 +42,7 @@ func read(t *testing.T, s *Store, after, upTo uint64) uint64 {
 		if err := s.Read(t.Context(), after, func(prev, next uint64, data []byte) error {
 			b, err := event.OpenBatch(data)
 			if err != nil || prev != after || b.Prev != prev || next != prev+1 {
-				t.Fatalf("(%d, %d] comes behind %d: %v", prev, next, after, err)
+				t.Fatalf("(%d, %d] comes after %d: %v", prev, next, after, err)
 			}
 			after = next
 			return nil
@@ -53,9 +53,9 @@ func read(t *testing.T, s *Store, after, upTo uint64) uint64 {
 	return after
 }
 
-// An observer that has batches goes on behind them at another member: none is left out, and none
-// comes twice. It waits for a member that has not come so far.
-func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
+// An observer with batches resumes after them at another member, without gaps or duplicates. It
+// waits for a member that lags behind.
+func TestObserverResumesAtAnotherMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -78,32 +78,32 @@ func TestAnObserverGoesOnAtAnotherMember(t *testing.T) {
 			bytes += len(currencyBatch(seq, "C").data)
 		}
 		if n, got := s.Fed(); n != 20 || got < uint64(bytes) || got > uint64(2*bytes) {
-			t.Errorf("it was sent %d batches in %d bytes, 20 in %d have come", n, got, bytes)
+			t.Errorf("the feeds have %d batches in %d bytes, 20 in %d have arrived", n, got, bytes)
 		}
 	})
 }
 
-// An observer says which market part is applied before its store is open.
-func TestAnObserverHearsOfTheAppliedMarketPart(t *testing.T) {
+// An observer reports the applied market part before Open returns.
+func TestObserverReceivesAppliedMarketPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		v.add("a", nil)
-		heard := make(chan string, 100)
+		agreed := make(chan string, 100)
 		s, err := Open(t.Context(), Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
 			Log:    slog.New(slog.DiscardHandler),
-			Agreed: func(market []byte) { heard <- string(market) }})
+			Agreed: func(market []byte) { agreed <- string(market) }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if got := <-heard; got != "next" {
-			t.Errorf("it hears of %q", got)
+		if got := <-agreed; got != "next" {
+			t.Errorf("it gets %q", got)
 		}
 	})
 }
 
-// A member that leads, and has nothing to tell, says so: the observer does not take it for dead.
-func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
+// A leader without news sends heartbeats: the observer does not take it for dead.
+func TestQuietLeaderIsNotTakenForDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -119,8 +119,8 @@ func TestAQuietMemberThatLeadsIsHeard(t *testing.T) {
 	})
 }
 
-// A member that answers no question any more, though it lives, is left for another one.
-func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
+// A connected member that no longer answers is left for another one.
+func TestObserverLeavesMemberWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -138,32 +138,32 @@ func TestAMemberThatHearsOfNoLeaderIsLeft(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Fatal("it stays with a member that answers nothing")
 			}
-			time.Sleep(tellEach)
+			time.Sleep(statusInterval)
 		}
 	})
 }
 
-// Of two processes with one name one is served, without an end, and the other one is told why not.
-// When the one has ended, the other one is served.
-func TestOneProcessHasAName(t *testing.T) {
+// Of two processes with one name one is served without interruption, and the other one gets the
+// reason of its refusal. After the end of the first, the other one is served.
+func TestObserverNameIsUnique(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
 		a.append(currencyBatch(0, "C"))
 		first := v.open("a")
 		link := first.Link()
-		told := make(chan string, 100)
+		logged := make(chan string, 100)
 		second := &Store{o: Options{Name: "o1", Nodes: []string{"a"}, Dial: v.dial,
-			Log: slog.New(slog.NewTextHandler(writes{told}, nil)), Silence: silence,
+			Log: slog.New(slog.NewTextHandler(writes{logged}, nil)), Silence: silence,
 			buffer: usualBuffer}, process: first.process + 1, changed: make(chan struct{}),
-			ended: make(chan struct{})}
+			done: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		go second.run(ctx)
-		defer func() { cancel(); <-second.ended }()
+		defer func() { cancel(); <-second.done }()
 		late := time.After(30 * time.Second)
 		for text := ""; !strings.Contains(text, "another process is observer o1"); {
 			select {
-			case text = <-told:
+			case text = <-logged:
 			case <-late:
 				t.Fatal("the second process is not refused")
 			}
@@ -177,14 +177,14 @@ func TestOneProcessHasAName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := second.until(t.Context(), func() (bool, error) {
-			return second.began, nil
+			return second.hasImage, nil
 		}); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// writes gives what is written to a channel.
+// writes sends written text to a channel.
 type writes struct{ to chan<- string }
 
 func (w writes) Write(b []byte) (int, error) {
@@ -192,9 +192,8 @@ func (w writes) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What the fold has not taken is not thrown away when the member changes, and what waits for it is
-// bounded: then the feed waits.
-func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
+// Batches waiting for the fold survive a change of the member, and are bounded: the feed waits.
+func TestBatchesWaitingForFoldAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, _ := v.add("a", nil)
@@ -227,8 +226,8 @@ func TestWhatWaitsForTheFoldIsBounded(t *testing.T) {
 	})
 }
 
-// An observer that no member's journal continues says so, and goes on with nothing.
-func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
+// An observer that no member's journal continues fails with errStartOver.
+func TestObserverTooFarBehindStartsOver(t *testing.T) {
 	for name, other := range map[string]func(b *member){
 		"another batch": func(b *member) {
 			for seq := range uint64(7) {
@@ -260,15 +259,15 @@ func TestAnObserverThatCannotGoOnStartsOver(t *testing.T) {
 				v.remove("a")
 				_, err := s.Follow(t.Context(), 100)
 				if !errors.Is(err, errStartOver) {
-					t.Errorf("it goes on: %v", err)
+					t.Errorf("it continues: %v", err)
 				}
 			})
 		})
 	}
 }
 
-// The first image comes withheld and whole, and the batches behind it follow.
-func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
+// The first image arrives complete, without secrets, followed by the batches after it.
+func TestObserverStartsFromNewestImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		a, h := v.add("a", nil)
@@ -288,7 +287,7 @@ func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
 		a.append(currencyBatch(4, "E"))
 		s := v.open("a")
 		image, seq, err := persistence.ReadSnapshot(t.Context(), s, 0)
-		if err != nil || seq != 4 || !slices.Equal(image, a.image) { // it has nothing to withhold
+		if err != nil || seq != 4 || !slices.Equal(image, a.image) { // without secrets
 			t.Fatalf("the image is of %d: %v", seq, err)
 		}
 		if _, _, err := s.LoadSnapshot(t.Context(), 0); !errors.Is(err, persistence.ErrNoSnapshot) {
@@ -301,15 +300,15 @@ func TestAnObserverBeginsWithTheNewestImage(t *testing.T) {
 	})
 }
 
-// Rows are dropped when the member that is followed has them, and not before.
-func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
+// Rows are dropped only when the followed member has them.
+func TestRowsAreDroppedOnceMemberHasThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		_, h := v.add("a", nil)
 		at := uint64(6)
 		h.watermark = &at
 		s := v.open("a")
-		told := func(seq uint64) {
+		reported := func(seq uint64) {
 			h.mu.Lock()
 			at = seq
 			h.mu.Unlock()
@@ -319,7 +318,7 @@ func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		told(6)
+		reported(6)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.Apply(t.Context(), "", 0, 6, nil); err != nil {
@@ -329,9 +328,9 @@ func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
 			t.Error("rows are dropped that the member lacks")
 		}
 		if w, _ := s.Watermark(t.Context()); w != 6 {
-			t.Errorf("what was dropped ends at %d", w)
+			t.Errorf("the dropped rows end at %d", w)
 		}
-		told(7)
+		reported(7)
 		if err := s.Apply(t.Context(), "", 6, 7, nil); err != nil {
 			t.Error(err)
 		}
@@ -341,7 +340,7 @@ func TestRowsAreDroppedOnceTheMemberHasThem(t *testing.T) {
 	})
 }
 
-// reaches has the test answer the questions of a member; 0: with an error.
+// reaches lets the test answer a member's Reach; 0: with an error.
 func (m *member) reaches() (asked chan struct{}, answer chan uint64) {
 	asked, answer = make(chan struct{}, 100), make(chan uint64)
 	m.mu.Lock()
@@ -361,9 +360,9 @@ func (m *member) reaches() (asked chan struct{}, answer chan uint64) {
 	return asked, answer
 }
 
-// Each question for the sequence that is reached is answered by one that the member was asked
-// after it came. Those that come meanwhile share the next.
-func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
+// Each call of Reach is answered by a request that started after it. Calls during a request share
+// the next one.
+func TestEachReachIsAnsweredByALaterRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		m, _ := v.add("a", nil)
@@ -388,7 +387,7 @@ func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
 		select {
 		case <-asked:
 		case g := <-first:
-			t.Fatalf("the member is not asked, and %+v is told", g)
+			t.Fatalf("the member was not asked, and %+v returned", g)
 		}
 		var later []chan got
 		for range 5 {
@@ -410,7 +409,7 @@ func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
 				}
 			}
 		}()
-		for done := false; !done; { // some may have come behind the begin of the second round
+		for done := false; !done; { // some may have arrived after the start of the second request
 			select {
 			case answer <- 2:
 			case <-answered:
@@ -424,7 +423,7 @@ func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
 				continue
 			case g := <-failed:
 				if g.err == nil {
-					t.Errorf("the member did not know, and %d is told", g.seq)
+					t.Errorf("the member failed, and %d was returned", g.seq)
 				}
 			}
 			break
@@ -432,7 +431,7 @@ func TestEachQuestionIsAskedOfTheMember(t *testing.T) {
 	})
 }
 
-// hostile says something to a member as an observer, and wants to be disconnected.
+// hostile sends a member messages as an observer, and expects to be disconnected.
 func hostile(t *testing.T, v *realm, what string, says []byte) {
 	t.Helper()
 	conn, err := v.dial(t.Context(), "a")
@@ -450,7 +449,7 @@ func hostile(t *testing.T, v *realm, what string, says []byte) {
 		if _, err := conn.Read(b); err != nil {
 			var late net.Error
 			if errors.As(err, &late) && late.Timeout() {
-				t.Errorf("%s is taken", what)
+				t.Errorf("%s is accepted", what)
 			}
 			return
 		}
@@ -461,13 +460,13 @@ func framed(message ...byte) []byte {
 	return append([]byte{0, 0, 0, byte(len(message))}, message...)
 }
 
-// asks is a question with a number.
+// asks is a request with a number.
 func asks(number, kind byte, body ...byte) []byte {
 	return framed(append([]byte{1, number, kind, 1}, body...)...)
 }
 
-// What makes no sense, or asks for too much, ends the connection, and nothing else.
-func TestAHostileObserverIsDisconnected(t *testing.T) {
+// Malformed or excessive requests end the connection, and nothing else.
+func TestHostileObserverIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		held := make(chan struct{})
@@ -492,7 +491,7 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 			"two feeds": slices.Concat(greets, asks(1, askFeed, 0, 0, 0),
 				asks(2, askFeed, 0, 0, 0)),
 			"a message that is none":  slices.Concat(greets, framed(77, 1)),
-			"talk with more":          slices.Concat(greets, asks(1, askTalk, 0)),
+			"talk with more":          slices.Concat(greets, asks(1, askControl, 0)),
 			"two questions at a time": slices.Concat(greets, asks(1, askReach), asks(2, askReach)),
 			"a question with more":    slices.Concat(greets, asks(1, askReach, 0)),
 			"a question for a key":    slices.Concat(greets, asks(1, 99, 1, 0)),
@@ -514,8 +513,8 @@ func TestAHostileObserverIsDisconnected(t *testing.T) {
 	})
 }
 
-// An observer of another version is told by the member which one that reads.
-func TestAnObserverOfAnotherVersionHearsBoth(t *testing.T) {
+// The refusal of an observer of another version contains both versions.
+func TestVersionMismatchNamesBothVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		v.add("a", memory.Open(memory.NewDisk(), persistence.Retention{}))
@@ -529,7 +528,7 @@ func TestAnObserverOfAnotherVersionHearsBoth(t *testing.T) {
 		want := fmt.Sprintf("of version %d and this program reads version %d; run the newer "+
 			"program", Version, Version-1)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("it hears %v", err)
+			t.Errorf("it gets %v", err)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// Whatever an observer asks for, a member goes on.
+// No request of an observer stops a member.
 func FuzzQuery(f *testing.F) {
 	h := wire.AppendValue(nil, everything)
 	for kind, q := range map[byte]any{askTrades: &persistence.TradeQuery{},
@@ -54,16 +54,15 @@ func FuzzQuery(f *testing.F) {
 		f.Add(kind, wire.AppendValue(slices.Clone(h), q))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {
-		l := &cursor{guest: &guest{Server: &Server{store: &member{}}},
+		l := &cursor{observer: &observer{Server: &Server{store: &member{}}},
 			q: &line.Question{Kind: kind, Body: b}}
 		if run, err := l.parse(); err == nil && run == nil {
-			t.Fatal("a query that is taken has no answer")
+			t.Fatal("an accepted query has no answer")
 		}
 	})
 }
 
-// Whatever a member says of the cluster, and on its feed, an observer goes on, or takes the
-// connection for broken.
+// On any status or feed of a member, an observer continues, or treats the connection as broken.
 func FuzzMemberSays(f *testing.F) {
 	f.Add(wire.AppendValue(nil, &status{Standing: persistence.Standing{Leader: "a"}}), false)
 	f.Add(wire.AppendValue(wire.AppendValue(nil, &status{}), &market{Next: []byte{7}}), false)
@@ -78,10 +77,10 @@ func FuzzMemberSays(f *testing.F) {
 		if feed {
 			err = x.take(t.Context(), b)
 		} else {
-			err = l.hears(b, false)
+			err = l.applyStatus(b, false)
 		}
 		if err != nil && (s.market.Next != nil || s.standing.Leader != "") {
-			t.Fatalf("%x is refused and taken: %v", b, err)
+			t.Fatalf("%x is both refused and accepted: %v", b, err)
 		}
 	})
 }

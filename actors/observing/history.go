@@ -11,7 +11,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// An asker asks for rows, as they were at a horizon.
+// A historyClient queries rows as of a horizon.
 type historyClient struct {
 	*Store
 	at *persistence.Horizon
@@ -23,8 +23,7 @@ func (s *Store) At(h *persistence.Horizon) persistence.History { return historyC
 // everything is the horizon of a reader without one.
 var everything = &persistence.Horizon{Seq: ^uint64(0), Deposits: ^uint64(0)}
 
-// ready waits for a member that has all rows that were left to the members, over another connection
-// than lost.
+// ready waits for a member that has all dropped rows, over another connection than lost.
 func (s *Store) ready(ctx context.Context, lost *link) (l *link, err error) {
 	err = s.until(ctx, func() (bool, error) {
 		l = s.link
@@ -33,12 +32,12 @@ func (s *Store) ready(ctx context.Context, lost *link) (l *link, err error) {
 	return l, err
 }
 
-// errRowsBusy: too many queries wait.
-var errRowsBusy = errors.New("too many lists are asked for at the member that is followed")
+// errRowsBusy: too many queries are waiting.
+var errRowsBusy = errors.New("too many concurrent queries at the followed member")
 
-// list calls fn for each row of a query. If the member goes before there was a row, another one is
-// asked.
-func list[T any](ctx context.Context, a historyClient, kind byte, what any,
+// list calls fn for each row of a query. If the member is lost before the first row, another one is
+// queried.
+func list[T any](ctx context.Context, a historyClient, kind byte, query any,
 	fn func(*T) bool) error {
 	select {
 	case a.queries <- struct{}{}:
@@ -46,12 +45,12 @@ func list[T any](ctx context.Context, a historyClient, kind byte, what any,
 	default:
 		return errRowsBusy
 	}
-	body := wire.AppendValue(wire.AppendValue(nil, a.at), what)
+	body := wire.AppendValue(wire.AppendValue(nil, a.at), query)
 	var l *link
 	for passed := false; ; {
 		var err error
 		if l, err = a.ready(ctx, l); err != nil {
-			return fmt.Errorf("no member is followed that has the rows: %w", err)
+			return fmt.Errorf("no followed member has the rows: %w", err)
 		}
 		answer, err := l.session.Ask(kind, 1, body)
 		if err == nil {
@@ -96,9 +95,9 @@ func pages[T any](ctx context.Context, l *link, answer *line.Answer, fn func(*T)
 }
 
 // one returns the only row of a query.
-func one[T any](ctx context.Context, a historyClient, kind byte, what any) (row T, err error) {
+func one[T any](ctx context.Context, a historyClient, kind byte, query any) (row T, err error) {
 	found := false
-	err = list(ctx, a, kind, what, func(r *T) bool {
+	err = list(ctx, a, kind, query, func(r *T) bool {
 		row, found = *r, true
 		return false
 	})
@@ -139,7 +138,7 @@ func (a historyClient) OrdersByID(ctx context.Context, account uint32, ids []uin
 	return nil
 }
 
-// maxIDs is how many orders are asked for at once.
+// maxIDs is the maximum number of orders in a query.
 const maxIDs = 10_000
 
 func (a historyClient) Deposits(ctx context.Context, q persistence.DepositQuery,
@@ -161,7 +160,7 @@ func (a historyClient) Candles(ctx context.Context, q persistence.CandleQuery,
 	return list(ctx, a, askCandles, &q, fn)
 }
 
-// References, and what operators have done, are not for observers.
+// References and operators' actions are not available to observers.
 
 func (a historyClient) Reference(context.Context, uint64, string) (persistence.Deposit, error) {
 	return persistence.Deposit{}, errObserver

@@ -9,9 +9,9 @@ import (
 	"exchange/persistence/line"
 )
 
-// A loan is the answer to one query.
+// A cursor is the answer to one query.
 type cursor struct {
-	*guest
+	*observer
 	q    *line.Question
 	at   persistence.Horizon
 	scan Scan
@@ -20,8 +20,8 @@ type cursor struct {
 }
 
 // rows answers a query.
-func (x *guest) rows(q *line.Question) (last []byte, err error) {
-	l := &cursor{guest: x, q: q}
+func (x *observer) rows(q *line.Question) (last []byte, err error) {
+	l := &cursor{observer: x, q: q}
 	run, err := l.parse()
 	if err != nil {
 		return nil, err
@@ -38,22 +38,23 @@ func (x *guest) rows(q *line.Question) (last []byte, err error) {
 	return l.page, err
 }
 
-// A running answers a query from the store.
-type running func(ctx context.Context, l *cursor) error
+// An answerFunc answers a query from the store.
+type answerFunc func(ctx context.Context, l *cursor) error
 
-// lend returns how a query is answered whose rows pass a filter.
-func lend[Q, T any](p *wire.Reader, ask func(ctx context.Context, q Q, fn func(*T) bool) error,
-	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) running {
-	var what Q
-	p.Value(&what)
+// answerRows returns the answerFunc of a query, for rows within the horizon.
+func answerRows[Q, T any](p *wire.Reader,
+	ask func(ctx context.Context, q Q, fn func(*T) bool) error,
+	has func(h *persistence.Horizon, row *T) bool, offset func(q *Q) *int) answerFunc {
+	var query Q
+	p.Value(&query)
 	return func(ctx context.Context, l *cursor) error {
 		skip := 0
-		if offset != nil && !l.whole() { // rows that do not pass must not count
-			skip = *offset(&what)
-			*offset(&what) = 0
+		if offset != nil && !l.whole() { // rows after the horizon must not count
+			skip = *offset(&query)
+			*offset(&query) = 0
 		}
 		var failed error
-		err := ask(ctx, what, func(row *T) bool {
+		err := ask(ctx, query, func(row *T) bool {
 			switch {
 			case !l.whole() && !has(&l.at, row):
 				return true
@@ -83,37 +84,39 @@ func withdrawalHas(h *persistence.Horizon, w *persistence.Withdrawal) bool {
 func candleHas(*persistence.Horizon, *persistence.Candle) bool { return true }
 
 // parse reads a query.
-func (l *cursor) parse() (run running, err error) {
+func (l *cursor) parse() (run answerFunc, err error) {
 	r := wire.Read(l.q.Body)
 	p, store := &r, l.store
 	p.Value(&l.at)
 	switch l.q.Kind {
 	case askTrades:
-		run = lend(p, store.Trades, tradeHas,
+		run = answerRows(p, store.Trades, tradeHas,
 			func(q *persistence.TradeQuery) *int { return &q.Offset })
 	case askOrders:
-		run = lend(p, store.Orders, orderHas, nil)
+		run = answerRows(p, store.Orders, orderHas, nil)
 	case askOrder:
-		run = lend(p, single(func(ctx context.Context, q orderQuery) (persistence.Order, error) {
+		run = answerRows(p, single(func(ctx context.Context,
+			q orderQuery) (persistence.Order, error) {
 			return store.Order(ctx, q.Account, q.ID)
 		}), orderHas, nil)
 	case askOrdersByID:
-		run = lend(p, func(ctx context.Context, q ordersQuery,
+		run = answerRows(p, func(ctx context.Context, q ordersQuery,
 			fn func(*persistence.Order) bool) error {
 			return store.OrdersByID(ctx, q.Account, q.IDs, fn)
 		}, orderHas, nil)
 	case askDeposits:
-		run = lend(p, l.deposits, depositHas,
+		run = answerRows(p, l.deposits, depositHas,
 			func(q *persistence.DepositQuery) *int { return &q.Offset })
 	case askWithdrawals:
-		run = lend(p, store.Withdrawals, withdrawalHas,
+		run = answerRows(p, store.Withdrawals, withdrawalHas,
 			func(q *persistence.WithdrawalQuery) *int { return &q.Offset })
 	case askWithdrawal:
-		run = lend(p, single(func(ctx context.Context, q idQuery) (persistence.Withdrawal, error) {
+		run = answerRows(p, single(func(ctx context.Context,
+			q idQuery) (persistence.Withdrawal, error) {
 			return store.Withdrawal(ctx, q.ID)
 		}), withdrawalHas, nil)
 	case askCandles:
-		run = lend(p, store.Candles, candleHas, nil)
+		run = answerRows(p, store.Candles, candleHas, nil)
 	}
 	if run == nil || !p.End() {
 		err = fmt.Errorf("%w: a query of kind %d", line.ErrMalformed, l.q.Kind)
@@ -121,7 +124,7 @@ func (l *cursor) parse() (run running, err error) {
 	return run, err
 }
 
-// single makes a list of a query for one row.
+// single adapts a query for one row to a list.
 func single[Q, T any](ask func(ctx context.Context, q Q) (T, error)) func(ctx context.Context, q Q,
 	fn func(*T) bool) error {
 	return func(ctx context.Context, q Q, fn func(*T) bool) error {
@@ -133,17 +136,17 @@ func single[Q, T any](ask func(ctx context.Context, q Q) (T, error)) func(ctx co
 	}
 }
 
-// deposits leaves out what only the operator knows.
-func (l *cursor) deposits(ctx context.Context, what persistence.DepositQuery,
+// deposits removes the operator's references.
+func (l *cursor) deposits(ctx context.Context, q persistence.DepositQuery,
 	fn func(*persistence.Deposit) bool) error {
-	return l.store.Deposits(ctx, what, func(d *persistence.Deposit) bool {
+	return l.store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
 		row := *d
 		row.Reference = ""
 		return fn(&row)
 	})
 }
 
-// add takes a row. When the page is full, it is sent, and the next is waited for.
+// add adds a row. It sends a full page, and waits until the observer takes it.
 func (l *cursor) add(row any) error {
 	l.page = wire.AppendValue(l.page, row)
 	if l.rows++; l.rows < pageRows && len(l.page) < pageBytes {

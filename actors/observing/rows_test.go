@@ -16,7 +16,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// fill gives a store rows, with the sequences 1 to n.
+// fill fills a store with rows of sequences 1 to n.
 func fill(t *testing.T, s persistence.Store, r *rand.Rand, n int) {
 	t.Helper()
 	tok, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "test"})
@@ -67,7 +67,7 @@ func collected[Q, T any](t *testing.T, ask func(context.Context, Q, func(*T) boo
 	return rows
 }
 
-// same wants rows over the wire to be those of the store that a filter passes.
+// same expects rows over the wire to be the store's filtered rows.
 func same[Q, T any](t *testing.T, got, stored func(context.Context, Q, func(*T) bool) error, q Q,
 	has func(*T) bool, most int) {
 	t.Helper()
@@ -79,13 +79,13 @@ func same[Q, T any](t *testing.T, got, stored func(context.Context, Q, func(*T) 
 		}
 	}
 	if !reflect.DeepEqual(rows, want) {
-		t.Fatalf("%+v: %d rows came, %d are there\n%+v\n%+v", q, len(rows), len(want), rows, want)
+		t.Fatalf("%+v: %d rows received, want %d\n%+v\n%+v", q, len(rows), len(want), rows, want)
 	}
 }
 
-// Each list that an observer asks for is the store's, up to the horizon of the reader: none of its
-// rows is missing, double, or from later, wherever the page begins.
-func TestListsOverTheWireAreThoseOfTheStore(t *testing.T) {
+// An observer's lists equal the store's up to the reader's horizon: no row is missing, duplicate,
+// or later, at any offset.
+func TestRemoteListsMatchStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		r := rand.New(rand.NewPCG(1, 2))
@@ -139,7 +139,7 @@ func sameTrades(t *testing.T, got, stored persistence.History, q persistence.Tra
 		}
 	}
 	if !reflect.DeepEqual(rows, want) {
-		t.Fatalf("%+v at %+v: %d rows came, %d are there", q, h, len(rows), len(want))
+		t.Fatalf("%+v at %+v: %d rows received, want %d", q, h, len(rows), len(want))
 	}
 }
 
@@ -159,7 +159,7 @@ func sameFunds(t *testing.T, got, stored persistence.History, h *persistence.Hor
 	want = want[min(offset, len(want)):]
 	if want = want[:min(most, len(want))]; len(want)+len(deposits) > 0 &&
 		!reflect.DeepEqual(deposits, want) {
-		t.Fatalf("%+v: %d deposits came, %d are there", dq, len(deposits), len(want))
+		t.Fatalf("%+v: %d deposits received, want %d", dq, len(deposits), len(want))
 	}
 	wq := persistence.WithdrawalQuery{Account: account, Before: before}
 	same(t, got.Withdrawals, stored.Withdrawals, wq, func(w *persistence.Withdrawal) bool {
@@ -167,9 +167,9 @@ func sameFunds(t *testing.T, got, stored persistence.History, h *persistence.Hor
 	}, most)
 }
 
-// What is asked for by its id is not found if it is from behind the reader's horizon, and of the
-// orders with a client order id the newest counts that is not.
-func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
+// A row is not found by id if it is after the reader's horizon. By client order id the newest order
+// within the horizon is found.
+func TestRemoteRowsRespectHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
 		v := newRealm(t)
@@ -179,8 +179,8 @@ func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
 		orders := collected(t, m.Store.Orders, persistence.OrderQuery{Account: 1}, n)
 		for _, o := range orders {
 			for _, at := range []uint64{o.ClosedSeq - 1, o.ClosedSeq, n} {
-				lent := s.At(&persistence.Horizon{Seq: at})
-				got, err := lent.Order(t.Context(), 1, o.ID)
+				remote := s.At(&persistence.Horizon{Seq: at})
+				got, err := remote.Order(t.Context(), 1, o.ID)
 				if known := at >= o.ClosedSeq; known != (err == nil) || known && got != o ||
 					!known && !errors.Is(err, persistence.ErrNotFound) {
 					t.Fatalf("order %d of %d at %d: %+v, %v", o.ID, o.ClosedSeq, at, got, err)
@@ -195,7 +195,7 @@ func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
 					}
 				}
 				got = persistence.Order{}
-				err = lent.Orders(t.Context(), persistence.OrderQuery{Account: 1,
+				err = remote.Orders(t.Context(), persistence.OrderQuery{Account: 1,
 					ClientID: o.ClientID}, func(o *persistence.Order) bool {
 					got = *o
 					return false
@@ -235,9 +235,9 @@ func TestARowThatIsAskedForIsNotFromLater(t *testing.T) {
 	})
 }
 
-// A list that has had a row ends with an error when its member goes. A member that has not come as
-// far as what was dropped is not asked.
-func TestAListOutlivesItsMember(t *testing.T) {
+// A list that has returned a row fails when its member is lost. A member that lags behind the
+// dropped rows is not queried.
+func TestListContinuesAtAnotherMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		v := newRealm(t)
@@ -255,16 +255,16 @@ func TestAListOutlivesItsMember(t *testing.T) {
 				return true
 			})
 		if !errors.Is(err, line.ErrLost) {
-			t.Errorf("a list that was cut in its middle ends with %v", err)
+			t.Errorf("a list interrupted in the middle returns %v", err)
 		}
 		s.dropped.Store(n) // as after Apply
 		_, h := v.add("b", rows())
-		behind := uint64(n - 1)
+		lagging := uint64(n - 1)
 		h.mu.Lock()
-		h.watermark = &behind
+		h.watermark = &lagging
 		h.mu.Unlock()
-		if err := s.until(t.Context(), func() (bool, error) { // it has told where it is
-			return s.link != nil && s.link.watermark == behind, nil
+		if err := s.until(t.Context(), func() (bool, error) { // its status has arrived
+			return s.link != nil && s.link.watermark == lagging, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestAListOutlivesItsMember(t *testing.T) {
 		<-ctx.waits // for such a member, or for a row
 		synctest.Wait()
 		if len(got) > 0 {
-			t.Error("a member is asked that lacks rows that were dropped")
+			t.Error("a member that lacks dropped rows is queried")
 		}
 		h.mu.Lock()
 		h.watermark = nil
@@ -287,7 +287,7 @@ func TestAListOutlivesItsMember(t *testing.T) {
 	})
 }
 
-// waited tells that someone waits for something or the end of the context.
+// waited signals a wait for the context.
 type waited struct {
 	context.Context
 	waits chan struct{}
@@ -298,20 +298,20 @@ func (w waited) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// A counted scan notes what happens to its turns.
+// A countedScan records the use of its turns.
 type countedScan struct {
 	context.Context
 	went, rested, ended chan struct{} // capacity enough
 }
 
-func (c countedScan) GoOn() error {
+func (c countedScan) TakeTurn() error {
 	c.went <- struct{}{}
 	return c.Err()
 }
-func (c countedScan) Rest() { c.rested <- struct{}{} }
-func (c countedScan) End()  { c.ended <- struct{}{} }
+func (c countedScan) ReleaseTurn() { c.rested <- struct{}{} }
+func (c countedScan) End()         { c.ended <- struct{}{} }
 
-// A paced store asks for a turn behind each trade.
+// A paced store takes a turn after each trade.
 type paced struct{ persistence.Store }
 
 func (p paced) Trades(ctx context.Context, q persistence.TradeQuery,
@@ -321,9 +321,9 @@ func (p paced) Trades(ctx context.Context, q persistence.TradeQuery,
 	}), ctx.Err())
 }
 
-// A long query of an observer takes turns, and has none while the observer does not ask for the
+// A long query of an observer takes turns, and holds none while the observer does not request the
 // next page.
-func TestALongQueryOfAnObserverTakesTurns(t *testing.T) {
+func TestLongObserverQueryTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newRealm(t)
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})
@@ -339,7 +339,7 @@ func TestALongQueryOfAnObserverTakesTurns(t *testing.T) {
 		q := persistence.TradeQuery{Pair: 1}
 		err := s.Trades(t.Context(), q, func(*persistence.Trade) bool {
 			if pages++; pages == pageRows+1 && len(c.rested) == 0 {
-				t.Error("it keeps its turn while a page is read")
+				t.Error("it holds its turn while a page is read")
 			}
 			return true
 		})

@@ -16,25 +16,26 @@ import (
 	"exchange/persistence/line"
 )
 
-// A Host is the member, as its observers need it. Its methods may be called from any goroutine.
+// A Host is the part of a member that its observers need. Its methods may be called from any
+// goroutine.
 type Host interface {
-	// Watermark returns the sequence up to which the member's store has the rows.
+	// Watermark returns the sequence up to which the member's store has all rows.
 	Watermark() uint64
-	// Scan begins a query of the rows, which takes turns with the long ones of the member's own
-	// clients. ctx ends it.
+	// Scan starts a query of the rows, which takes turns with long queries of the member's own
+	// clients. ctx bounds it.
 	Scan(ctx context.Context) Scan
-	// Dead is closed when the member shows nothing any more.
+	// Dead is closed when the member no longer serves.
 	Dead() <-chan struct{}
 }
 
 // A Scan is a query that may become a long one. One goroutine uses it.
 type Scan interface {
 	TakeTurn() error // waits for the next turn: see persistence.WithPace
-	ReleaseTurn()       // gives the turn back until the next GoOn
+	ReleaseTurn()    // releases the turn until the next TakeTurn
 	End()
 }
 
-// A Server is a member's side of all its observers.
+// A Server serves all observers of a member.
 type Server struct {
 	store    persistence.Replica
 	host     Host
@@ -43,43 +44,43 @@ type Server struct {
 	silence  time.Duration
 	patience imagePatience
 
-	mu      sync.Mutex
-	seats   map[string]*control // by name; guarded by mu
-	imaging *imaging            // the only one; nil: none; guarded by mu
-	slow    map[string]bool     // observers that lost their image for slowness; guarded by mu
+	mu       sync.Mutex
+	controls map[string]*control // by observer; guarded by mu
+	transfer *imageTransfer      // nil: none; guarded by mu
+	slow     map[string]bool     // observers whose transfer was aborted for slowness; guarded by mu
 }
 
-// A seat is what an observer has here. While it has a connection, no other process gets one by its
+// A control is the entry of a connected observer. While it exists, no other process may use its
 // name.
 type control struct {
 	process uint64
 	conn    net.Conn // the newest
-	told    bool     // that there is another process
+	logged  bool     // a second process was logged
 }
 
-// NewServer makes the server of a member. silence is after how long an observer that says or takes
-// nothing is disconnected; 0: as usual.
+// NewServer makes the server of a member. An observer is disconnected after silence without
+// messages or reads; 0: usualSilence.
 func NewServer(store persistence.Replica, host Host, log *slog.Logger,
 	silence time.Duration) *Server {
 	if silence == 0 {
 		silence = usualSilence
 	}
 	return &Server{store: store, host: host, log: log, silence: silence, patience: usualPatience,
-		seats: map[string]*control{}, slow: map[string]bool{}}
+		controls: map[string]*control{}, slow: map[string]bool{}}
 }
 
-// A guest is an observer that is served.
-type guest struct {
+// An observer is a served observer.
+type observer struct {
 	*Server
-	from  string
-	conn  net.Conn
-	slots chan struct{}      // held by queries that are under way
-	under [askReach + 1]bool // a question of that kind is; guarded by Server.mu
+	from   string
+	conn   net.Conn
+	slots  chan struct{}      // slots of running queries
+	active [askReach + 1]bool // by kind: a request is running; guarded by Server.mu
 }
 
-// Serve takes a connection of an observer, and returns when that is over. from is the name that the
-// observer has proved. Another connection of the observer ends the one before. A second process
-// with the same name is refused: the two would end each other's connections for ever.
+// Serve serves a connection of an observer, and returns when that is closed. from is the
+// authenticated name. A new connection of the observer closes the previous one. A second process
+// with the same name is refused: the two would close each other's connections forever.
 func (s *Server) Serve(from string, g *line.Greeting) {
 	defer g.Conn.Close()
 	p := wire.Read(g.Body)
@@ -88,15 +89,15 @@ func (s *Server) Serve(from string, g *line.Greeting) {
 		s.disconnected(from, line.ErrMalformed)
 		return
 	}
-	if err := s.begin(from, process, g.Conn); err != nil {
+	if err := s.register(from, process, g.Conn); err != nil {
 		g.Refuse(err)
 		return
 	}
-	defer s.end(from, g.Conn)
+	defer s.unregister(from, g.Conn)
 	if err := g.Take(nil); err != nil {
 		return
 	}
-	x := &guest{Server: s, from: from, conn: g.Conn, slots: make(chan struct{}, atOnce)}
+	x := &observer{Server: s, from: from, conn: g.Conn, slots: make(chan struct{}, maxRunning)}
 	session := newSession(g.Conn, s.silence, x.answer)
 	over := make(chan struct{})
 	go func() {
@@ -112,61 +113,61 @@ func (s *Server) Serve(from string, g *line.Greeting) {
 		s.disconnected(from, err)
 		return
 	}
-	s.log.Debug("the connection of an observer is over", "observer", from, "error", err)
+	s.log.Debug("the connection of an observer has ended", "observer", from, "error", err)
 }
 
-// disconnected logs that an observer was disconnected for what it has said.
+// disconnected logs that an observer was disconnected for a malformed message.
 func (s *Server) disconnected(observer string, err error) {
 	s.refused.Warn(s.log, "an observer was disconnected", observer, err, "observer", observer)
 }
 
-// begin notes the newest connection of an observer, and ends the one before. Another process with
-// the name is refused.
-func (s *Server) begin(from string, process uint64, conn net.Conn) error {
+// register registers the newest connection of an observer, and closes the previous one. Another
+// process with the name is refused.
+func (s *Server) register(from string, process uint64, conn net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.seats[from]
+	at := s.controls[from]
 	switch {
 	case at == nil:
 		at = &control{process: process}
-		s.seats[from] = at
+		s.controls[from] = at
 	case at.process != process:
 		err := fmt.Errorf("another process is observer %s: give each a name and a certificate of "+
 			"its own", from)
-		if !at.told {
-			at.told = true
+		if !at.logged {
+			at.logged = true
 			s.log.Warn("an observer is refused: " + err.Error())
 		}
 		return err
 	default:
-		go at.conn.Close() // TLS says so, and may wait for a peer that takes nothing
+		go at.conn.Close() // a TLS close may wait for a peer that does not read
 	}
 	at.conn = conn
 	return nil
 }
 
-func (s *Server) end(from string, conn net.Conn) {
+func (s *Server) unregister(from string, conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := s.seats[from]; at != nil && at.conn == conn { // otherwise a newer one has its place
-		delete(s.seats, from)
+	if at := s.controls[from]; at != nil && at.conn == conn { // else already replaced
+		delete(s.controls, from)
 	}
 }
 
-// answer answers a question of the observer.
-func (x *guest) answer(q *line.Question) (last []byte, err error) {
+// answer answers a request of the observer.
+func (x *observer) answer(q *line.Question) (last []byte, err error) {
 	if q.Kind > askReach {
 		return x.rows(q)
 	}
-	if !x.begins(q.Kind) {
-		return nil, fmt.Errorf("%w: two questions of kind %d", line.ErrMalformed, q.Kind)
+	if !x.claim(q.Kind) {
+		return nil, fmt.Errorf("%w: two requests of kind %d", line.ErrMalformed, q.Kind)
 	}
-	defer x.ends(q.Kind)
+	defer x.release(q.Kind)
 	switch p := wire.Read(q.Body); {
 	case q.Kind == askFeed:
 		return nil, x.feed(q, &p)
-	case q.Kind == askTalk && p.End():
-		return nil, x.talk(q)
+	case q.Kind == askControl && p.End():
+		return nil, x.control(q)
 	case q.Kind == askReach && p.End():
 		ctx, cancel := context.WithTimeout(q.Ctx, x.silence)
 		defer cancel()
@@ -176,30 +177,30 @@ func (x *guest) answer(q *line.Question) (last []byte, err error) {
 	return nil, line.ErrMalformed
 }
 
-// begins reports whether a question of a kind is the only one.
-func (x *guest) begins(kind byte) bool {
+// claim reports whether a request of a kind is the only one.
+func (x *observer) claim(kind byte) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	first := !x.under[kind]
-	x.under[kind] = true
+	first := !x.active[kind]
+	x.active[kind] = true
 	return first
 }
 
-func (x *guest) ends(kind byte) {
+func (x *observer) release(kind byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.under[kind] = false
+	x.active[kind] = false
 }
 
-// tellEach is how often a member looks whether there is something to tell.
-const tellEach = 20 * time.Millisecond
+// statusInterval is the interval at which a member checks for a changed status.
+const statusInterval = 20 * time.Millisecond
 
-// talk tells what has changed, until the connection is over.
-func (x *guest) talk(q *line.Question) error {
-	look := time.NewTicker(tellEach)
-	defer look.Stop()
+// control sends changes of the status, until the connection is closed.
+func (x *observer) control(q *line.Question) error {
+	check := time.NewTicker(statusInterval)
+	defer check.Stop()
 	var last []byte
-	var shown *market
+	var sent *market
 	for {
 		now := x.status()
 		page := wire.AppendValue(nil, &now)
@@ -207,9 +208,9 @@ func (x *guest) talk(q *line.Question) error {
 		m.Next, m.Current = x.store.Market()
 		changed := !bytes.Equal(page, last)
 		last = page
-		if shown == nil || !bytes.Equal(m.Next, shown.Next) ||
-			!bytes.Equal(m.Current, shown.Current) {
-			shown, changed = &m, true
+		if sent == nil || !bytes.Equal(m.Next, sent.Next) ||
+			!bytes.Equal(m.Current, sent.Current) {
+			sent, changed = &m, true
 			page = wire.AppendValue(page, &m)
 		}
 		if changed {
@@ -218,15 +219,15 @@ func (x *guest) talk(q *line.Question) error {
 			}
 		}
 		select {
-		case <-look.C:
+		case <-check.C:
 		case <-q.Ctx.Done():
 			return nil
 		}
 	}
 }
 
-// status is what the member tells of itself.
-func (x *guest) status() status {
+// status returns the member's status.
+func (x *observer) status() status {
 	at := x.store.Standing()
 	s := status{x.host.Watermark(), persistence.Standing{Leader: at.Leader, Term: at.Term,
 		Format: at.Format}}

@@ -18,7 +18,7 @@ import (
 	"exchange/persistence/line"
 )
 
-// errObserver refuses what only a member can do.
+// errObserver refuses operations of members.
 var errObserver = fmt.Errorf("%w: an observer is no member", persistence.ErrInvalid)
 
 // errClosed: the store was closed.
@@ -27,95 +27,95 @@ var errClosed = errors.New("the observer's store is closed")
 // Options of Open.
 type Options struct {
 	Name  string   // the observer's own
-	Nodes []string // names of the members that it may follow, at least one
+	Nodes []string // names of the members to follow, at least one
 	// Dial opens a connection to a member, which calls the function of Replica.AcceptObservers
-	// there. It keeps the bounds of Replica.Dial, but for the number of connections: an observer
-	// has up to two to one member.
+	// there. It has the bounds of Replica.Dial, except that an observer has up to two connections
+	// to a member.
 	Dial func(ctx context.Context, node string) (net.Conn, error)
 	Log  *slog.Logger
-	// Agreed is told of the market part that is applied, at the start and when another one is, and
-	// maybe again. It must not wait. nil: nothing is.
+	// Agreed receives the applied market part, at the start and after each change, possibly
+	// repeatedly. It must not wait. Optional.
 	Agreed func(market []byte)
-	// Silence is after how long without a word a member is given up; 0: as usual.
+	// Silence is the time without a message after which a member is given up; 0: usualSilence.
 	Silence time.Duration
-	buffer  int // bytes of batches that wait for the fold at most; tests have a smaller one
+	buffer  int // maximum bytes of batches waiting for the fold; 0: usualBuffer
 }
 
 // usualBuffer is some seconds of heavy trading.
 const usualBuffer = 16 << 20
 
-// A Store is the store of an observer: it follows a member, and keeps nothing. Its methods may be
-// called from any goroutine; one fold at a time reads it, from the image on.
+// A Store is the store of an observer: it follows a member, and persists nothing. Its methods may
+// be called from any goroutine; one fold at a time reads it, starting with the image.
 type Store struct {
-	persistence.History // as it is at the member
+	persistence.History // of the member
 	o                   Options
-	process             uint64        // tells this store from another one with the same name
-	queries             chan struct{} // held by those that are asked
+	process             uint64        // random id, unique among stores with the same name
+	queries             chan struct{} // slots of running queries
 	halt                context.CancelFunc
-	ended               chan struct{} // closed when run has ended
+	done                chan struct{} // closed when run has returned
 
-	dropped atomic.Uint64 // sequence up to which rows were left to members
-	batches atomic.Uint64 // that feeds have brought
-	fed     atomic.Uint64 // bytes of frames on feeds, but for beats
+	dropped atomic.Uint64 // sequence up to which rows were dropped
+	batches atomic.Uint64 // number of batches received on feeds
+	fed     atomic.Uint64 // bytes received on feeds, without heartbeats
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change; guarded by mu
-	image    []byte        // that the fold begins with; nil: it has it; guarded by mu
-	began    bool          // the image is complete; guarded by mu
-	began0   uint64        // its sequence; guarded by mu
-	waiting  []batch       // that have come, and are not folded; guarded by mu
-	bytes    int           // of those; guarded by mu
-	end      uint64        // sequence of the newest that has come; guarded by mu
-	digest   uint64        // its digest; 0: not known; guarded by mu
-	link     *link         // to the member that is followed; nil: there is none; guarded by mu
-	links    uint64        // how many there were; guarded by mu
-	standing status        // as the newest member has told; guarded by mu
+	image    []byte        // that the fold starts from; nil: taken; guarded by mu
+	hasImage bool          // the image is complete; guarded by mu
+	imageSeq uint64        // of the image; guarded by mu
+	waiting  []batch       // received and not folded; guarded by mu
+	bytes    int           // of waiting; guarded by mu
+	end      uint64        // sequence of the newest received batch; guarded by mu
+	digest   uint64        // of that batch; 0: unknown; guarded by mu
+	link     *link         // to the followed member; nil: none; guarded by mu
+	links    uint64        // number of links so far; guarded by mu
+	standing status        // newest status of a member; guarded by mu
 	market   market        // guarded by mu
 	failed   error         // why the store has ended; guarded by mu
-	next     *round        // that has not begun; guarded by mu
-	reaching bool          // rounds are under way; guarded by mu
+	next     *reachRequest // not started yet; guarded by mu
+	reaching bool          // runReaches is running; guarded by mu
 }
 
-// A batch has come from a member.
+// A batch is a received batch of the journal.
 type batch struct {
 	prev, next uint64
 	data       []byte
 }
 
 var (
-	_ persistence.Replica     = (*Store)(nil)
+	_ persistence.Replica       = (*Store)(nil)
 	_ persistence.RemoteHistory = (*Store)(nil)
 )
 
-// Open follows the first member that takes this observer, and returns when the member's image is
-// there. ctx bounds that. The caller closes the store.
+// Open follows the first member that accepts this observer, and returns once the member's image is
+// complete. ctx bounds that. The caller closes the store.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Name == "" || len(o.Nodes) == 0 || o.Dial == nil {
-		return nil, errors.New("BUG: an observer needs a name, members, and a way to them")
+		return nil, errors.New("BUG: an observer needs a name, members, and Dial")
 	}
 	o.Silence, o.buffer = cmp.Or(o.Silence, usualSilence), cmp.Or(o.buffer, usualBuffer)
 	ctxRun, halt := context.WithCancel(context.Background())
-	s := &Store{o: o, process: rand.Uint64(), halt: halt, ended: make(chan struct{}),
+	s := &Store{o: o, process: rand.Uint64(), halt: halt, done: make(chan struct{}),
 		queries: make(chan struct{}, maxQueries), changed: make(chan struct{})}
 	s.History = s.At(everything)
 	go s.run(ctxRun)
 	err := s.until(ctx, func() (bool, error) {
 		l := s.link
-		return s.began && l != nil && l.told && l.watermark >= s.began0, nil
+		return s.hasImage && l != nil && l.hasMarket && l.watermark >= s.imageSeq, nil
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("observer %s has found no member to follow: %w", o.Name,
 			err), s.Close())
 	}
-	s.dropped.Store(s.began0)
+	s.dropped.Store(s.imageSeq)
 	return s, nil
 }
 
-// change makes a change, and wakes all that wait for one.
-func (s *Store) change(what func()) {
+// change runs a change under mu, and wakes all waiting goroutines.
+func (s *Store) change(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	what()
+	fn()
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -155,11 +155,11 @@ func (s *Store) fail(why error) {
 func (s *Store) Close() error {
 	s.fail(errClosed)
 	s.halt()
-	<-s.ended
+	<-s.done
 	return nil
 }
 
-// String names the store for people.
+// String names the store in messages.
 func (s *Store) String() string { return "observer:" + s.o.Name }
 
 // Engine returns the name of the observer: it has no engine.
@@ -168,7 +168,7 @@ func (s *Store) Engine() string { return s.String() }
 // Exclusive returns false: others own the engine.
 func (s *Store) Exclusive() bool { return false }
 
-// LoadSnapshot gives the image that was followed first, once.
+// LoadSnapshot returns the first image, once.
 func (s *Store) LoadSnapshot(_ context.Context, back int) (uint64, io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,22 +177,22 @@ func (s *Store) LoadSnapshot(_ context.Context, back int) (uint64, io.ReadCloser
 	}
 	image := s.image
 	s.image = nil
-	return s.began0, io.NopCloser(bytes.NewReader(image)), nil
+	return s.imageSeq, io.NopCloser(bytes.NewReader(image)), nil
 }
 
-// Beat has the end of what has come.
+// Beat returns the end of the received batches.
 func (s *Store) Beat(context.Context) (persistence.Beat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return persistence.Beat{End: persistence.Mark{Seq: s.end}}, nil
 }
 
-// Follow waits until a batch above after has come.
+// Follow waits until a batch above after has arrived.
 func (s *Store) Follow(ctx context.Context, after uint64) (leads bool, err error) {
 	return false, s.until(ctx, func() (bool, error) { return s.end > after, nil })
 }
 
-// Read gives the batches that have come, and forgets those that fn has taken.
+// Read passes the received batches to fn, and drops the ones that fn has taken.
 func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	for {
@@ -210,7 +210,7 @@ func (s *Store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	}
 }
 
-// first returns the batch behind after, and forgets those before it; nil: it has not come.
+// first returns the batch that follows after, and drops earlier ones; nil: it has not arrived.
 func (s *Store) first(after uint64) (b *batch, err error) {
 	s.change(func() {
 		n := 0
@@ -224,18 +224,18 @@ func (s *Store) first(after uint64) (b *batch, err error) {
 			return
 		}
 		if b = &s.waiting[0]; b.prev > after {
-			err = fmt.Errorf("%w: the batches behind sequence %d were read already, up to %d",
+			err = fmt.Errorf("%w: the batches after sequence %d were read already, up to %d",
 				persistence.ErrCorrupt, after, b.prev)
 		}
 	})
 	return b, err
 }
 
-// Apply leaves rows to the members: it waits until the one that is followed has them.
+// Apply drops rows, once the followed member has them.
 func (s *Store) Apply(ctx context.Context, _ persistence.Token, from, to uint64,
 	_ *persistence.Writes) error {
 	if from == to {
-		return nil // nonces, which are the wallets'
+		return nil // only nonces, which the wallets own
 	}
 	return s.until(ctx, func() (bool, error) {
 		has := s.link != nil && s.link.watermark >= to
@@ -246,33 +246,33 @@ func (s *Store) Apply(ctx context.Context, _ persistence.Token, from, to uint64,
 	})
 }
 
-// Watermark is the sequence up to which rows were left to the members.
+// Watermark is the sequence up to which rows were dropped.
 func (s *Store) Watermark(context.Context) (uint64, error) { return s.dropped.Load(), nil }
 
-// A round asks for the sequence that is reached, for all that had come before it began.
-type round struct {
+// A reachRequest asks for the reached sequence, for all calls that arrived before it started.
+type reachRequest struct {
 	done chan struct{}
 	seq  uint64
 	err  error
 }
 
-// Reach asks the member that is followed, which asks the one that leads. Questions that come while
-// one is on its way wait for the next.
+// Reach asks the followed member, which asks the leader. Calls that arrive while a request is in
+// flight share the next one.
 func (s *Store) Reach(ctx context.Context) (uint64, error) {
 	s.mu.Lock()
 	r := s.next
 	if r == nil {
-		r = &round{done: make(chan struct{})}
+		r = &reachRequest{done: make(chan struct{})}
 		s.next = r
 	}
 	if !s.reaching {
 		s.reaching = true
-		go s.rounds()
+		go s.runReaches()
 	}
 	s.mu.Unlock()
 	select {
 	case <-r.done:
-	case <-s.ended:
+	case <-s.done:
 		return 0, errClosed
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -283,8 +283,8 @@ func (s *Store) Reach(ctx context.Context) (uint64, error) {
 	return r.seq, s.until(ctx, func() (bool, error) { return s.end >= r.seq, nil })
 }
 
-// rounds asks, as long as there are questions.
-func (s *Store) rounds() {
+// runReaches runs requests while there are any.
+func (s *Store) runReaches() {
 	for {
 		s.mu.Lock()
 		r := s.next
@@ -298,7 +298,7 @@ func (s *Store) rounds() {
 	}
 }
 
-// reach asks a member, and the next one if that goes before it has answered.
+// reach asks a member, and the next one if that is lost before it answers.
 func (s *Store) reach() (seq uint64, err error) {
 	var l *link
 	for {
@@ -320,11 +320,10 @@ func (s *Store) Dial(ctx context.Context, node string) (net.Conn, error) {
 	return s.o.Dial(ctx, node)
 }
 
-// Fed returns how many batches of the journal members have sent so far, and the bytes of all that
-// they have sent beside their answers and beats: images, too.
+// Fed returns the batches received so far, and the bytes received on feeds, images included.
 func (s *Store) Fed() (batches, bytes uint64) { return s.batches.Load(), s.fed.Load() }
 
-// Standing is what the member that is followed has told.
+// Standing is the cluster view of the followed member.
 func (s *Store) Standing() persistence.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,14 +332,14 @@ func (s *Store) Standing() persistence.Standing {
 	return t
 }
 
-// Market is what the members have agreed on.
+// Market returns the agreed market parts.
 func (s *Store) Market() (next, current []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.market.Next, s.market.Current
 }
 
-// Link tells one connection to a member from each other one; 0: there is none now.
+// Link returns the number of the current connection to a member; 0: none.
 func (s *Store) Link() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,7 +349,7 @@ func (s *Store) Link() uint64 {
 	return s.links
 }
 
-// What follows only members do, or nothing at an observer.
+// The following methods are for members, or have no effect at an observer.
 
 func (s *Store) Acquire(context.Context, persistence.Claim) (persistence.Token, uint64, error) {
 	return "", 0, errObserver
@@ -388,14 +387,14 @@ func (s *Store) Leads() bool                                           { return 
 func (s *Store) Accept(func(string, net.Conn))                         {}
 func (s *Store) AcceptObservers(func(string, net.Conn))                {}
 
-// Known returns the end of what has come: nothing is decided here.
+// Known returns the end of the received batches: nothing is decided here.
 func (s *Store) Known() (end uint64, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end, false
 }
 
-// Nonces and Wallets are the deciding side's, which is not here.
+// Nonces and Wallets are for the deciding side, which an observer lacks.
 
 func (s *Store) Nonces(context.Context, func(string, uint64)) error { return nil }
 func (s *Store) Wallets(context.Context, func(*persistence.Wallet) bool) error {

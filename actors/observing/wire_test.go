@@ -17,20 +17,20 @@ import (
 	"exchange/prove/memnet"
 )
 
-// A member is a store that observers follow.
+// A member is a store followed by observers.
 type member struct {
 	persistence.Store
 	persistence.Membership
-	journal // what the feed has; the store's is the suite's
+	journal // of the feed; the store's own is the suite's
 
 	mu     sync.Mutex
 	reach  func(ctx context.Context) (uint64, error)
 	leader string
 	leads  bool
-	asks   chan struct{} // gets one for each call of Follow; nil: none is told
+	asks   chan struct{} // receives one per call of Follow; nil: none
 }
 
-// A journal is what a member has applied.
+// A journal contains the applied batches of a member.
 type journal struct {
 	lock    sync.Mutex
 	image   []byte // nil: there is none
@@ -141,7 +141,7 @@ func (m *member) Dial(context.Context, string) (net.Conn, error) {
 }
 func (m *member) Confirm(context.Context, persistence.Token) (uint64, error) { return 0, nil }
 
-// host has the rest of a member.
+// host is the Host of a member.
 type host struct {
 	m    *member
 	dead chan struct{}
@@ -168,16 +168,16 @@ func (h *host) Scan(ctx context.Context) Scan {
 	return ofCtx{ctx}
 }
 
-// ofCtx has all turns.
+// ofCtx grants all turns.
 type ofCtx struct{ context.Context }
 
-func (c ofCtx) GoOn() error { return c.Err() }
-func (ofCtx) Rest()         {}
-func (ofCtx) End()          {}
+func (c ofCtx) TakeTurn() error { return c.Err() }
+func (ofCtx) ReleaseTurn()      {}
+func (ofCtx) End()              {}
 
 func (h *host) Dead() <-chan struct{} { return h.dead }
 
-// A realm is members by name, and the way to them.
+// A realm holds members by name, and dials them.
 type realm struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -228,7 +228,7 @@ func (r *realm) remove(name string) {
 	}
 }
 
-// meets is what the member does with a connection of an observer.
+// meets serves a connection of an observer.
 func (s *Server) meets(from string, conn net.Conn) {
 	g, err := line.Meet(conn, silence, map[byte]uint64{Call: Version})
 	if err != nil {

@@ -21,7 +21,7 @@ func loopback(net.Listener) net.Listener {
 	return smallListener{l}
 }
 
-func TestTheClientOfSocketIOsMakersWorksUnmodified(t *testing.T) {
+func TestOfficialSocketIOClientWorks(t *testing.T) {
 	if _, err := os.Stat("../../prove/node_modules/socket.io-client"); err != nil {
 		t.Fatal("socket.io-client is not installed: run `npm ci --ignore-scripts` in prove, or " +
 			"`make smoke`, which does it")

@@ -2,11 +2,11 @@ package socketio
 
 import "sync"
 
-// A client that closes its session on polling usually has a poll on its way, which may arrive after
-// the close. That poll is answered once, with nothing to say, as if it had come before. Later
-// requests belong to no session.
+// A client that closes its polling session usually has a poll in flight, which may arrive after the
+// close. That poll gets one empty answer, as if it had arrived before. Later requests belong to no
+// session.
 
-// mostCrossings is the most sessions whose last poll is still expected.
+// mostCrossings is the maximum number of sessions with an expected last poll.
 const mostCrossings = 256
 
 // crossings are sessions that their clients closed while no poll was held. Any goroutine may use
@@ -18,8 +18,8 @@ type crossings struct {
 	next  int // oldest in order
 }
 
-// add notes a session, whose poll may come until a time. Beyond mostCrossings it forgets the oldest
-// session.
+// add registers a session whose poll may arrive until a time. Beyond mostCrossings it drops the
+// oldest session.
 func (c *crossings) add(id string, until int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

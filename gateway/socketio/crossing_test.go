@@ -8,7 +8,7 @@ import (
 )
 
 // A poll that crosses the close of its session is answered as if it had come before the close.
-func TestAPollThatCrossesACloseIsAnswered(t *testing.T) {
+func TestPollCrossingCloseIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{crossingTime: time.Hour})
 		for _, held := range []bool{true, false} {
@@ -50,7 +50,7 @@ func TestAPollThatCrossesACloseIsAnswered(t *testing.T) {
 	})
 }
 
-func TestCrossingsAreFewAndEnd(t *testing.T) {
+func TestCrossingsAreBoundedAndExpire(t *testing.T) {
 	var c crossings
 	id := func(n int) string { return fmt.Sprint("session-", n) }
 	for i := range 3 * mostCrossings {

@@ -9,10 +9,9 @@ import (
 )
 
 // Packets to clients are websocket frames from the start: unmasked, unfragmented, and free to be
-// shared and joined. Polling takes the same frames and leaves their headers out.
+// shared and joined. Polling uses the same frames without their headers.
 
-// Kinds of websocket frames, as in their first byte, with the bit of a frame that is a whole
-// message.
+// Kinds of websocket frames, as in their first byte, with the FIN bit.
 const (
 	textFrame   = 0x81
 	binaryFrame = 0x82
@@ -137,8 +136,8 @@ func jsonString(s string) string {
 	return `"` + s + `"`
 }
 
-// frameHeads follows the heads of a client's frames, because the library does not tell whether the
-// close frame has half a code. The library checks everything else.
+// frameHeads parses the heads of a client's frames, because the library does not report a close
+// frame with half a code. The library checks everything else.
 type frameHeads struct {
 	head   [14]byte
 	have   int    // bytes of the head
@@ -147,7 +146,7 @@ type frameHeads struct {
 	half   bool   // its code has one byte instead of two
 }
 
-// follow takes the next bytes.
+// follow parses the next bytes.
 func (f *frameHeads) follow(b []byte) {
 	for len(b) > 0 && !f.closed {
 		if f.left > 0 {

@@ -18,8 +18,8 @@ import (
 )
 
 // A tape is a connection whose client has sent all its bytes: the handshake, and the rest in reads
-// of so many bytes at most. It keeps all that is sent to the client, and the client goes away when
-// no more is on the way.
+// of a maximum size. It records everything sent to the client, which disconnects when nothing more
+// is in flight.
 type tape struct {
 	part    int
 	written func()        // waits until then
@@ -127,7 +127,7 @@ func clientFrames(lines []byte) (frames []byte) {
 	return frames
 }
 
-// checkFrames holds the bytes for a client against the protocol.
+// checkFrames checks the bytes for a client against the protocol.
 func checkFrames(t *testing.T, got []byte, upgrade bool) {
 	t.Helper()
 	head, rest, ok := bytes.Cut(got, []byte("\r\n\r\n"))
@@ -145,7 +145,7 @@ func checkFrames(t *testing.T, got []byte, upgrade bool) {
 		case kind == closeFrame && (len(payload) == 0 ||
 			len(payload) >= 2 && closeCode(binary.BigEndian.Uint16(payload))):
 			if len(rest) > 0 {
-				t.Fatalf("%q comes behind a close frame", rest)
+				t.Fatalf("%q follows a close frame", rest)
 			}
 		case kind == pongFrame && len(payload) < 126:
 		case kind == binaryFrame && attachments > 0:
@@ -241,7 +241,7 @@ func addClientFrames(f *testing.F) {
 	f.Add([]byte("\x012probe"), byte(inFrames|upgrades))
 }
 
-// A client may send any bytes after its handshake. It is told only frames and packets of the
+// A client may send any bytes after its handshake. It receives only frames and packets of the
 // protocol, and when the connection ends nothing of the client is left.
 func FuzzClientFrames(f *testing.F) {
 	addClientFrames(f)
@@ -273,17 +273,17 @@ func hostileFrames(t *testing.T, sent []byte, how byte) {
 	if how&(inMain|upgrades) == inMain {
 		sent = append(masked(textFrame, "40"), sent...)
 	}
-	told := r.talk(x, query, sent, how&inParts != 0)
+	received := r.talk(x, query, sent, how&inParts != 0)
 	if how&upgrades == 0 {
 		eventually(t, "the session ends with its connection", func() bool {
 			return len(r.server.all()) == 0
 		})
 	}
-	checkFrames(t, told, how&upgrades != 0)
+	checkFrames(t, received, how&upgrades != 0)
 }
 
 // talk sends bytes over a websocket, which upgrades a session if there is one, until the connection
-// is closed. It returns what the client was told.
+// is closed. It returns the bytes that the client received.
 func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 	server := fasthttp.Server{Handler: r.server.Handle, KeepHijackedConns: true,
 		NoDefaultContentType: true, Logger: quiet{}}
@@ -302,7 +302,7 @@ func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 		eventually(r.t, "all is written", func() bool {
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			return x.link == nil || x.aborted || !x.writing && x.out.empty()
+			return x.link == nil || x.aborted || !x.writerRuns && x.out.empty()
 		})
 	}
 	worked(r.t, server.ServeConn(c))
@@ -312,7 +312,7 @@ func (r *rig) talk(x *session, query string, sent []byte, inParts bool) []byte {
 	return slices.Clone(c.out.Bytes())
 }
 
-// ended wants all goroutines of the servers to end, and nothing to be left.
+// ended expects all goroutines of the servers to end, and nothing to be left.
 func (r *rig) ended() {
 	r.t.Helper()
 	r.restarts.Wait()

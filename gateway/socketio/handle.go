@@ -53,9 +53,9 @@ var (
 	upgrade = []byte("5")
 )
 
-// Handle answers a request that the caller routed here. It returns when the request is answered; a
-// poll may take as long as PingInterval. The HTTP server has KeepHijackedConns set, a WriteTimeout,
-// and takes bodies of MaxPayload bytes.
+// Handle answers a request. It returns when the request is answered; a poll may take as long as
+// PingInterval. The HTTP server has KeepHijackedConns set, a WriteTimeout, and takes bodies of
+// MaxPayload bytes.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
 	x := s.find(ctx.QueryArgs().Peek("sid"))
@@ -72,7 +72,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// allowed reports whether a client may ask now, and answers the request otherwise.
+// allowed reports whether a request is admitted, and answers it otherwise.
 func (s *Server) allowed(ctx *fasthttp.RequestCtx) bool {
 	if s.opts.Allow == nil {
 		return true
@@ -111,7 +111,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, x *session) failure {
 	}
 	switch {
 	case x == nil && known && !socket && ctx.IsGet():
-		return s.behindClose(ctx, string(id))
+		return s.afterClose(ctx, string(id))
 	case x == nil:
 		return unknownSession
 	case !known:
@@ -169,8 +169,7 @@ func (x *session) openPacket(upgrades bool) []byte {
 	return append(b, '}')
 }
 
-// TooLarge answers a request of the server's path whose body the HTTP server has refused. The
-// session stays.
+// TooLarge answers a request whose body the HTTP server has refused. The session continues.
 func (s *Server) TooLarge(ctx *fasthttp.RequestCtx) {
 	allowOrigin(ctx)
 	if s.allowed(ctx) {
@@ -238,7 +237,7 @@ func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr,
 	path string) failure {
 	return s.hijack(ctx, func(l *link) {
 		x, f := s.open(address, path, l)
-		if f != none { // other clients were faster
+		if f != none { // the bound was reached meanwhile
 			s.counters.refused[f].Add(1)
 			l.refuse()
 			return
@@ -250,14 +249,14 @@ func (s *Server) acceptWebSocket(ctx *fasthttp.RequestCtx, address netip.Addr,
 	})
 }
 
-// begin writes the packets that wait since the handshake.
+// begin writes the packets queued since the handshake.
 func (x *session) begin() {
 	x.mu.Lock()
 	defer x.unlock()
 	x.flush()
 }
 
-// acceptUpgrade lets a websocket take the place of polling.
+// acceptUpgrade moves a session from polling to a websocket.
 func (s *Server) acceptUpgrade(ctx *fasthttp.RequestCtx, x *session) failure {
 	return s.hijack(ctx, func(l *link) {
 		l.session = x

@@ -11,11 +11,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-func TestAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
-	synctest.Test(t, testAHandshakeTellsTheFiveThingsOfTheProtocol)
+func TestHandshakeReturnsProtocolFields(t *testing.T) {
+	synctest.Test(t, testHandshakeReturnsProtocolFields)
 }
 
-func testAHandshakeTellsTheFiveThingsOfTheProtocol(t *testing.T) {
+func testHandshakeReturnsProtocolFields(t *testing.T) {
 	r := echo(t, Options{})
 	a := r.do("GET", "EIO=4&transport=polling&t=abc&b64=1", "")
 	want := regexp.MustCompile(

@@ -62,8 +62,8 @@ type rig struct {
 	failure string
 }
 
-// A smallListener has connections for which the system holds little: a client that does not read is
-// soon noticed.
+// A smallListener makes connections with small system buffers: a client that does not read is soon
+// noticed.
 type smallListener struct{ net.Listener }
 
 func (l smallListener) Accept() (net.Conn, error) {
@@ -87,7 +87,8 @@ func (l wrappedListener) Accept() (net.Conn, error) {
 	return struct{ net.Conn }{c}, nil
 }
 
-// echo starts an echo server. It is shut down with the test, and must leave nothing behind.
+// echo starts an echo server. It is shut down with the test, and must leave no goroutines or
+// sessions.
 //
 // Namespaces are "/", "/custom", and "/admin" that wants the token "secret". A client that joins
 // gets "auth" with its own data. The event "message" comes back as "message-back", binary too, and
@@ -299,7 +300,7 @@ func (r *rig) socket(n int) (s *Socket) {
 	return s
 }
 
-// closed waits until sessions were closed for a reason, so many in all.
+// closed waits until a number of sessions were closed for a reason.
 func (r *rig) closed(reason Reason, n int) {
 	r.t.Helper()
 	eventually(r.t, fmt.Sprint(n, " sessions closed by ", reason), func() bool {
@@ -399,7 +400,7 @@ func (p polling) sent(body string) {
 	}
 }
 
-// gone wants the session not to be known any more.
+// gone expects the session to be unknown.
 func (p polling) gone() {
 	p.t.Helper()
 	eventually(p.t, "the session is gone", func() bool {
@@ -412,7 +413,7 @@ func (p polling) gone() {
 	}
 }
 
-// leaves closes the session, as a client does that has a poll on its way.
+// leaves closes the session, like a client with a poll in flight.
 func (p polling) leaves() {
 	p.t.Helper()
 	p.sent("1")
@@ -438,7 +439,7 @@ type socket struct {
 	rig *rig
 }
 
-// wire opens a connection, on which nothing is said yet.
+// wire opens a connection, without sending anything.
 func (r *rig) wire() *sockettest.Conn {
 	r.t.Helper()
 	return must(r.listens.Dial())

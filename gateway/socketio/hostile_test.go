@@ -65,7 +65,7 @@ func TestAHookThatPanicsEndsItsSessionAlone(t *testing.T) {
 		c.closedWith(1000)
 
 		r.closed(ServerClose, 3)
-		eventually(t, "both were told that they are out", func() bool { return left.Load() == 2 })
+		eventually(t, "both were notified", func() bool { return left.Load() == 2 })
 		other.send(`42["message"]`)
 		other.want(`42["fine"]`)
 	})
@@ -84,7 +84,7 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// are wants so many lines, each with a panic's value and its stack.
+// are expects that many lines, each with a panic's value and its stack.
 func (l *lines) are(t *testing.T, n int, what string) {
 	t.Helper()
 	l.mu.Lock()
@@ -100,7 +100,7 @@ func (l *lines) are(t *testing.T, n int, what string) {
 	}
 }
 
-// A bomb is an error that panics when it is looked at, which is after the hook has returned.
+// A bomb is an error that panics when it is read, which is after the hook has returned.
 type bomb struct{}
 
 func (bomb) Error() string { panic("boom") }
@@ -174,7 +174,7 @@ func TestAReaderThatPanicsEndsItsSessionAlone(t *testing.T) {
 	})
 }
 
-// An error that is no violation ends the session as a fault of ours.
+// An error that is no violation ends the session as a fault of the server.
 func TestAnUnknownErrorIsAFaultOfOurs(t *testing.T) {
 	for err, want := range map[error]Reason{io.EOF: ServerClose, errPacket: ParseError,
 		violation(ClientClose): ClientClose} {
@@ -280,7 +280,7 @@ func TestMessagesCountByTheirSizeToo(t *testing.T) {
 	})
 }
 
-func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
+func TestEventArgumentsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{arguments: 3})
 		c := r.ws()
@@ -306,7 +306,7 @@ func TestAnEventHasSoManyArgumentsAndNoMore(t *testing.T) {
 	})
 }
 
-func TestAttachmentsAreKeptForMembersAndNotForEver(t *testing.T) {
+func TestAttachmentsAreBoundedAndExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{StallTimeout: time.Second})
 		c, _ := r.open()
@@ -334,7 +334,7 @@ func testAMessageInPartsMustEnd(t *testing.T) {
 	r.closed(ParseError, 1)
 }
 
-// A poll whose client has gone has no answer: its packets are lost, and so is the session.
+// A poll of a disconnected client gets no answer: its packets are lost, and so is the session.
 func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{})
@@ -354,7 +354,7 @@ func TestAPollThatCannotBeAnsweredEndsTheSession(t *testing.T) {
 	})
 }
 
-// A poll that has nothing to say may go wherever it likes: the client upgrades all the same.
+// An empty poll may get lost: the client upgrades anyway.
 func TestAPollWithoutContentMayBeGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{})
@@ -373,8 +373,8 @@ func TestAPollWithoutContentMayBeGone(t *testing.T) {
 	})
 }
 
-// Packets that an owner has not delivered drop nothing, because no owner could be told.
-func TestDifferencesAreDroppedWhereTheirOwnerHearsOfIt(t *testing.T) {
+// Packets not delivered by an owner drop nothing, because no owner could be notified.
+func TestDropsAreReportedToTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{QueueBytes: 1000})
 		p := r.polling()

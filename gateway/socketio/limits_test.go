@@ -127,7 +127,7 @@ func testABucketFillsWithTime(t *testing.T) {
 	}
 }
 
-func TestShutdownTellsAllClientsAndTakesNoNewOnes(t *testing.T) {
+func TestShutdownClosesAllAndRefusesNew(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{}, with...)
 		c := r.ws()
@@ -189,7 +189,7 @@ func TestShutdownDoesNotWaitForClientsThatDoNotRead(t *testing.T) {
 }
 
 // All actions run at once, so that the race detector sees them, and in the end nothing may be left.
-func TestManyThatEmitDeliverCloseAndComeAgainAtOnceLeaveNothing(t *testing.T) {
+func TestConcurrentChurnLeavesNothing(t *testing.T) {
 	random := newRandom(t)
 	seeds := make([]uint64, 8)
 	for i := range seeds {

@@ -11,8 +11,8 @@ import (
 
 // Options are the bounds and timings of a Server. A zero field means its default.
 type Options struct {
-	// Node begins the id of each session, with a dot behind it, so that a proxy in front of several
-	// servers can tell which one has the session. "": ids have no such part.
+	// Node is the prefix of session ids, followed by a dot, so that a proxy in front of several
+	// servers can find the session's server. "": no prefix.
 	Node string
 	// PingInterval is the time from the open, or from the last pong, to the next ping. Default 25
 	// s.
@@ -22,18 +22,17 @@ type Options struct {
 	// ConnectTimeout bounds the time of a new session without a namespace. Default 45 s.
 	ConnectTimeout time.Duration
 	// UpgradeTimeout bounds the time in which a websocket replaces polling. Then the websocket is
-	// closed, and the session goes on polling. Default 10 s.
+	// closed, and the session stays on polling. Default 10 s.
 	UpgradeTimeout time.Duration
-	// StallTimeout bounds the time in which a client reads nothing while something waits for it,
-	// and the time from the first part of a message to its last. Default 10 s.
+	// StallTimeout bounds the time in which a client reads nothing of its queue, and the time from
+	// the first part of a message to its last. Default 10 s.
 	StallTimeout time.Duration
 
 	// MaxPayload is the most bytes of one packet from a client, and of one polling body either way.
 	// A larger packet to a client goes alone. Default 1,000,000.
 	MaxPayload int
-	// QueueBytes is the most that may wait for one client. Each waiting delivery counts 64 bytes
-	// more than it has. A delivery that is sent at once while nothing waits does not count. Default
-	// 1 MiB.
+	// QueueBytes bounds the queue of one client. Each queued delivery counts 64 bytes more than its
+	// size. A delivery sent at once while the queue is empty does not count. Default 1 MiB.
 	QueueBytes int
 
 	// Connections is the most sessions at once, ConnectionsPerAddress the most of one client
@@ -48,15 +47,15 @@ type Options struct {
 	attachments     int
 	attachmentBytes int
 
-	// MessagesPerSecond is the number of packets that a client may send in the long run,
-	// MessagesBurst the number at once; beyond that its session is closed. Size counts too: each
-	// 4 KiB is a packet, but MaxPayload bytes are half of MessagesBurst at most. Socket.Spend
-	// counts more. Defaults 100, and five seconds' worth. A negative rate is no bound.
+	// MessagesPerSecond is a client's sustained rate of packets, MessagesBurst its burst; beyond
+	// that its session is closed. Size counts too: each 4 KiB is a packet, but MaxPayload bytes are
+	// half of MessagesBurst at most. Socket.Spend counts more. Defaults 100, and five seconds'
+	// worth. A negative rate is no bound.
 	MessagesPerSecond int
 	MessagesBurst     int
 
-	// Hold is called when the connection of a websocket is needed, or not any more: see
-	// Socket.Hold. nil: it does not matter.
+	// Hold is called when the connection of a websocket becomes needed, or no longer is: see
+	// Socket.Hold. Optional.
 	Hold func(c net.Conn, on bool)
 	// Address returns a client's address, for the bound on connections. nil: the connection's peer.
 	Address func(*fasthttp.RequestCtx) netip.Addr
@@ -75,7 +74,7 @@ type Options struct {
 // interval returns the time of one packet in nanoseconds. The rate must be a bound.
 func (o *Options) interval() int64 { return int64(time.Second) / int64(o.MessagesPerSecond) }
 
-// cost returns what packets and bytes take from a client's bucket, in nanoseconds.
+// cost returns the cost of packets and bytes in a client's bucket, in nanoseconds.
 func (o *Options) cost(packets, bytes int) int64 {
 	interval := o.interval()
 	return interval*int64(packets) +

@@ -40,7 +40,7 @@ type violation Reason
 
 func (v violation) Error() string { return Reason(v).String() }
 
-// errPacket is the error of each packet that the protocol does not allow.
+// errPacket is the error for a packet that violates the protocol.
 const errPacket = violation(ParseError)
 
 // maxSafe is the largest number of an acknowledgement, because clients count in floating point.
@@ -155,8 +155,8 @@ var (
 )
 
 // Elements returns the elements of a JSON array. If the array has more than most elements, it
-// returns the first ones and errTooMany, and looks no further: a message must not cost more than
-// the elements that count.
+// returns the first ones and errTooMany without parsing the rest, which bounds the cost of a
+// message.
 func Elements(array []byte, most int) (list []json.RawMessage, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if start, err := d.Token(); err != nil || start != json.Delim('[') {

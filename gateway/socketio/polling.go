@@ -6,13 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A poll is a GET that is held until the server has something to say. After its release the poll
-// finds its answer itself.
+// A poll is a GET that is held until there is something to send. After its release the poll fetches
+// its answer itself.
 type poll struct {
 	released bool
 	done     chan struct{} // closed by the release
-	// the poll came while a websocket was about to take its place. If the client goes on with the
-	// upgrade before the poll returns, the poll is answered as if it had come after the upgrade
+	// the poll arrived during an upgrade. If the upgrade completes before the poll returns, the
+	// poll is answered as if it had arrived after the upgrade
 	late bool
 }
 
@@ -31,7 +31,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 	switch {
 	case x.closed.Load():
 		x.unlock()
-		return x.server.behindClose(ctx, x.id)
+		return x.server.afterClose(ctx, x.id)
 	case x.link != nil:
 		x.mu.Unlock()
 		return badRequest
@@ -52,7 +52,7 @@ func (x *session) get(ctx *fasthttp.RequestCtx) failure {
 		x.unlock()
 		return badRequest
 	}
-	// otherwise the packets would be lost, and the client would not know
+	// otherwise the packets would be lost unnoticed
 	if x.link == nil && !x.out.empty() && !alive(ctx.Conn()) {
 		x.end(TransportClose, nil)
 	}
@@ -66,7 +66,7 @@ func (x *session) pollBody() (body []byte) {
 	if x.link == nil {
 		body = x.out.poll(nil, x.server.opts.MaxPayload)
 		x.progress, x.excused = x.server.now(), false
-		x.wrote(len(body))
+		x.countWrite(len(body))
 	}
 	if x.closed.Load() && x.reason != ClientClose {
 		body = appendPoll(body, textFrame, []byte{engineClose})
@@ -85,8 +85,8 @@ func answerPoll(ctx *fasthttp.RequestCtx, body []byte) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// behindClose answers a poll of a closed session.
-func (s *Server) behindClose(ctx *fasthttp.RequestCtx, id string) failure {
+// afterClose answers a poll of a closed session.
+func (s *Server) afterClose(ctx *fasthttp.RequestCtx, id string) failure {
 	if !s.crossings.take(id, s.now()) {
 		return unknownSession
 	}
@@ -102,8 +102,8 @@ func (x *session) receiveAll(body []byte) error {
 	return x.handle(func() error { return split(body, x.packet) })
 }
 
-// posted ends a POST, and for an error the session.
-func (x *session) posted(err error) {
+// endPost ends a POST, and for an error the session.
+func (x *session) endPost(err error) {
 	x.mu.Lock()
 	defer x.unlock()
 	x.posting = false
@@ -146,7 +146,7 @@ func (x *session) post(ctx *fasthttp.RequestCtx) failure {
 		err = x.receiveAll(body)
 	}
 
-	x.posted(err)
+	x.endPost(err)
 	if err != nil && err != violation(ClientClose) {
 		return badRequest
 	}

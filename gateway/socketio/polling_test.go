@@ -139,7 +139,7 @@ func TestAClientThatSaysGoodbyeIsAnswered(t *testing.T) {
 		}
 		p.gone()
 		r.closed(ClientClose, 1)
-		eventually(t, "it is told", func() bool { return r.reasons()[0] == "client close" })
+		eventually(t, "Disconnect runs", func() bool { return r.reasons()[0] == "client close" })
 	})
 }
 
@@ -218,7 +218,7 @@ func testAHeldPollIsCounted(t *testing.T) {
 
 // The deadline of a pong is set by the due time of its ping, and holds when it is over. A ping that
 // is late, or a clock that ticks late, gives no more time.
-func TestAPongHasItsTimeFromWhenThePingWasDue(t *testing.T) {
+func TestPongDeadlineStartsWhenPingIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := echo(t, Options{})
 		p := r.polling()

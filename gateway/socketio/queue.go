@@ -7,15 +7,14 @@ type Policy uint8
 const (
 	// Keep is never dropped and never overtaken. If it does not fit, the session is closed.
 	Keep Policy = iota
-	// Latest keeps only the newest waiting delivery of each tag. It takes the place of an older one
-	// whose write has not begun.
+	// Latest keeps only the newest waiting delivery of each tag. It replaces an older one whose
+	// write has not started.
 	Latest
-	// Final is never dropped either. It takes the place of the waiting Latest delivery of its tag
-	// whose write has not begun: it is the last of the states that they told of. Later ones follow
-	// it.
+	// Final is never dropped either. It replaces the waiting Latest delivery of its tag whose write
+	// has not started: it is the last state in its series. Later ones follow it.
 	Final
-	// Resync is dropped with all that waits of its tag when the client's queue is full, and the tag
-	// is reported to the owner. See Socket.Deliver.
+	// Resync is dropped, with all queued deliveries of its tag, when the client's queue is full.
+	// The tag is reported to the owner. See Socket.Deliver.
 	Resync
 	policies // number of policies
 )
@@ -26,19 +25,19 @@ type Delivery struct {
 	Policy Policy
 	// one or more whole frames of AppendFrame, which do not change any more
 	Frames []byte
-	// Shared marks a snapshot whose bytes many clients wait for: they do not count against
-	// QueueBytes. At most one such delivery of a tag waits, unless its policy is Keep; a second
-	// Keep one counts. A Shared delivery with Resync is the whole state: it replaces all that waits
+	// Shared marks a snapshot whose bytes many clients share: they do not count against QueueBytes.
+	// At most one such delivery of a tag is queued, unless its policy is Keep; a second Keep one
+	// counts. A Shared delivery with Resync is the whole state: it replaces all queued deliveries
 	// of its tag.
 	Shared bool
 
-	// More makes the frames that follow in the delivery's place once Frames have gone, until it
-	// returns none. So a long delivery is made as the client takes it, and counts as one part of
-	// itself. It is called under a lock of the session, one call at a time, and must not wait. Only
-	// a Keep delivery has it.
+	// More makes the next frames of the delivery once Frames are written, until it returns none. So
+	// a long delivery is made as the client reads it, and counts as its current part only. It is
+	// called under a lock of the session, one call at a time, and must not wait. Only a Keep
+	// delivery has it.
 	More func() []byte
 
-	// the delivery does not count, because nothing waited when it came
+	// the delivery does not count, because the queue was empty when it was added
 	free bool
 }
 
@@ -46,13 +45,12 @@ type Delivery struct {
 // flood of small ones is bounded too.
 const entryOverhead = 64
 
-// An outbox has the deliveries that wait for one client, in order. When it is empty it keeps no
-// memory.
+// An outbox is the queue of deliveries for one client. When empty it keeps no memory.
 type outbox struct {
 	entries []Delivery
 	head    int            // index of the first entry that waits
-	gone    int            // number of entries ever gone; entry i has the number gone+i-head
-	flight  int            // number of first entries that the writer has and that stay as they are
+	gone    int            // number of removed entries ever; entry i has the number gone+i-head
+	flight  int            // number of first entries lent to the writer, which must not change
 	begun   bool           // a part of the first entry was written, and the rest is left
 	bytes   int            // cost of all entries
 	latest  map[uint32]int // by tag, number of the Latest entry that waits
@@ -77,7 +75,7 @@ func cost(d *Delivery) int {
 	return len(d.Frames) + entryOverhead
 }
 
-// next takes the frames that follow in a delivery; false: there are none.
+// next makes the next frames of a delivery; false: none.
 func (d *Delivery) next() bool {
 	if d.More == nil {
 		return false
@@ -86,7 +84,7 @@ func (d *Delivery) next() bool {
 	return len(d.Frames) > 0
 }
 
-// push lets a delivery wait. It returns the number of deliveries that it replaced by its policy.
+// push queues a delivery. It returns the number of deliveries that it replaced by its policy.
 func (q *outbox) push(d Delivery) (replaced int) {
 	switch {
 	case d.Policy == Latest || d.Policy == Final:
@@ -104,7 +102,7 @@ func (q *outbox) push(d Delivery) (replaced int) {
 		}
 	}
 	q.bytes += cost(&d)
-	q.count(&d, 1)
+	q.addShared(&d, 1)
 	if q.head > 32 && q.head > len(q.entries)/2 { // use the room at the front again
 		n := copy(q.entries, q.entries[q.head:])
 		clear(q.entries[n:])
@@ -114,8 +112,8 @@ func (q *outbox) push(d Delivery) (replaced int) {
 	return replaced
 }
 
-// replace gives a delivery the place of the Latest one of its tag, if that waits and its write has
-// not begun. Otherwise it notes the place that a Latest one will get.
+// replace replaces the queued Latest delivery of the same tag, if its write has not started.
+// Otherwise it records the number that a Latest delivery will get.
 func (q *outbox) replace(d *Delivery) bool {
 	n, waits := q.latest[d.Tag]
 	if d.Policy == Final { // a later one follows it in any case
@@ -124,8 +122,8 @@ func (q *outbox) replace(d *Delivery) bool {
 	if i := n - q.gone + q.head; waits && i >= q.fixed() {
 		d.free = q.entries[i].free
 		q.bytes += cost(d) - cost(&q.entries[i])
-		q.count(&q.entries[i], -1)
-		q.count(d, 1)
+		q.addShared(&q.entries[i], -1)
+		q.addShared(d, 1)
 		q.entries[i] = *d
 		return true
 	}
@@ -139,7 +137,7 @@ func (q *outbox) replace(d *Delivery) bool {
 	return false
 }
 
-func (q *outbox) count(d *Delivery, n int) {
+func (q *outbox) addShared(d *Delivery, n int) {
 	if d.Shared {
 		q.shared += n
 	}
@@ -153,7 +151,7 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 		e := &q.entries[from]
 		if f(e) {
 			q.bytes -= cost(e)
-			q.count(e, -1)
+			q.addShared(e, -1)
 			removed++
 			continue
 		}
@@ -173,8 +171,8 @@ func (q *outbox) remove(f func(*Delivery) bool) (removed int) {
 	return removed
 }
 
-// dropResync drops all that waits of every Resync tag that counts against the bound. It appends
-// those tags to list, each once.
+// dropResync drops the queued deliveries of every Resync tag that counts against the bound. It
+// appends those tags to list, each once.
 func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	first := len(list)
 	for i := q.fixed(); i < len(q.entries); i++ {
@@ -188,7 +186,7 @@ func (q *outbox) dropResync(list []uint32) (_ []uint32, removed int) {
 	return list, removed
 }
 
-// resyncBytes returns the cost of all that dropResync would drop.
+// resyncBytes returns the cost of the deliveries that dropResync would drop.
 func (q *outbox) resyncBytes() (n int) {
 	for i := q.fixed(); i < len(q.entries); i++ {
 		if e := &q.entries[i]; e.Policy == Resync {
@@ -208,9 +206,8 @@ func has(list []uint32, tag uint32) bool {
 	return false
 }
 
-// pieces appends waiting frames to list, up to most pieces and about limit bytes, and lends them to
-// the writer. Until advance none of them is dropped or replaced. A delivery that is made as the
-// client takes it is the last of them.
+// pieces appends queued frames to list for the writer, up to most pieces and about limit bytes.
+// Until advance none of them is dropped or replaced. A delivery with More is the last of them.
 func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	for i := q.head; i < len(q.entries) && len(list) < most && limit > 0; i++ {
 		b := q.entries[i].Frames
@@ -224,7 +221,7 @@ func (q *outbox) pieces(list [][]byte, most, limit int) [][]byte {
 	return list
 }
 
-// advance removes n bytes that were written, and takes back the rest from the writer.
+// advance removes n written bytes. The writer holds no pieces any more.
 func (q *outbox) advance(n int) {
 	q.flight = 0
 	for n > 0 {
@@ -247,7 +244,7 @@ func (q *outbox) take(n int) {
 	q.begun = true
 }
 
-// pop removes the first entry, or puts the frames in its place that follow.
+// pop removes the first entry, or replaces its frames by the next ones.
 func (q *outbox) pop() {
 	e := &q.entries[q.head]
 	q.bytes -= cost(e)
@@ -256,7 +253,7 @@ func (q *outbox) pop() {
 		q.begun = false
 		return
 	}
-	q.count(e, -1)
+	q.addShared(e, -1)
 	if e.Policy == Latest && q.latest[e.Tag] == q.gone {
 		delete(q.latest, e.Tag)
 	}

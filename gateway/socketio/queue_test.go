@@ -126,7 +126,7 @@ func (m *outboxModel) push(d Delivery) (replaced int) {
 					m.list[i] = d
 					return 1
 				}
-				break // a final state stays, and what comes later follows it
+				break // a final state stays, and later ones follow it
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (m *outboxModel) push(d Delivery) (replaced int) {
 	return replaced
 }
 
-// compare wants the outbox to have what the model has.
+// compare checks that the outbox equals the model.
 func (m *outboxModel) compare(q *outbox, step int) {
 	bytes := 0
 	got := q.entries[q.head:]
@@ -157,7 +157,7 @@ func (m *outboxModel) compare(q *outbox, step int) {
 }
 
 // An outbox does the same as the model after any course of pushes and writes.
-func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
+func TestOutboxMatchesModel(t *testing.T) {
 	random := newRandom(t)
 	for range 300 {
 		q, m := &outbox{}, &outboxModel{t: t}
@@ -190,7 +190,7 @@ func TestAnOutboxDoesWhatTheObviousOneDoes(t *testing.T) {
 	}
 }
 
-// made returns a delivery that is made in so many parts, which counts in made those that exist.
+// made returns a delivery of that many parts, which counts the parts made so far.
 func made(tag uint32, parts int, made *int) Delivery {
 	next := func() []byte {
 		if *made == parts {
@@ -214,7 +214,7 @@ func TestALongDeliveryIsMadeAsTheClientTakesIt(t *testing.T) {
 				bytes)
 		}
 		pieces := q.pieces(nil, 5, 1000)
-		if len(pieces) != 1 { // what follows the delivery goes behind its last part
+		if len(pieces) != 1 { // later deliveries go after its last part
 			t.Fatalf("%d pieces are lent before part %d is written", len(pieces), want)
 		}
 		q.advance(len(pieces[0]))

@@ -13,12 +13,12 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// A Server has the sessions of one path and their goroutines: one keeps time, one reads each
-// websocket, one writes to each client with waiting frames, and short ones end sessions. Shutdown
+// A Server owns the sessions of one path and their goroutines: one for timers, one reader per
+// websocket, one writer per client with queued frames, and short ones that end sessions. Shutdown
 // ends them all.
 type Server struct {
 	opts       Options
-	node       string // begins the ids of sessions
+	node       string // prefix of session ids
 	namespaces map[string]*Namespace
 	started    time.Time
 	upgrader   websocket.Upgrader
@@ -66,7 +66,7 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 	if f := s.full(network); f != none {
 		return nil, f
 	}
-	// The session is not in the map yet, so no other goroutine knows it, and its end waits for mu.
+	// The session is not in the map yet, so no other goroutine has it, and its end waits for mu.
 	if l != nil {
 		x.attach(l)
 		x.out.push(Delivery{Frames: appendFrame(l.reply, textFrame, x.openPacket(false))})
@@ -76,7 +76,7 @@ func (s *Server) open(address netip.Addr, path string, l *link) (*session, failu
 		s.running = true
 		s.tasks.start(func() { s.wheel.run(s.now, s.stop) })
 	}
-	s.tasks.add() // until the session is forgotten and its namespaces are told
+	s.tasks.add() // until the session is removed and its Disconnect hooks have run
 	s.sessions[x.id] = x
 	s.addresses[network]++
 	s.counters.handshakes.Add(1)
@@ -120,7 +120,7 @@ func (s *Server) list() []*session {
 	return list
 }
 
-// forget removes an ended session, and tells its namespaces.
+// forget removes an ended session, and calls its Disconnect hooks.
 func (s *Server) forget(x *session) {
 	x.mu.Lock()
 	s.mu.Lock()
@@ -146,8 +146,8 @@ func (s *Server) forget(x *session) {
 }
 
 // Shutdown refuses new sessions and closes all others: websockets with code 1001, polls with a
-// close packet. To clients that is a lost connection, and they come back by themselves. It returns
-// after every session's Disconnect, so a hook must not call it.
+// close packet. Clients see a lost connection, and reconnect by themselves. It returns after every
+// session's Disconnect, so a hook must not call it.
 func (s *Server) Shutdown() {
 	s.mu.Lock()
 	if !s.down {

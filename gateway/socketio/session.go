@@ -14,45 +14,45 @@ import (
 // Its locks, in the order in which they may be taken together:
 //
 //	in           packets of the client and their hooks, one at a time
-//	mu           the way out, the transport, the times that are due; never held while a hook runs
+//	mu           the queue, the transport, the due times; never held while a hook runs
 //	Server.mu    the map of sessions
 //	tasks.mu, wheel.mu, crossings.mu   hold nothing else
 //
 // A holder of mu releases it by unlock, which also completes the session's end.
 type session struct {
 	// The fields of a delivery are together, from the end of Socket to the beginning of outbox,
-	// because with thousands of clients memory takes the time.
-	first    Socket // sockets[0] of the first namespace, if its session is set
-	mu       sync.Mutex
-	closed   atomic.Bool // set with mu held
-	ending   bool        // closed, and the server does not know yet
-	writing  bool        // the writer runs and alone writes to the link
-	aborted  bool        // the link is closed
-	counted  bool        // the server has the two counts, and counts later writes itself
-	raw      rawWriter   // raw side of link, if it has one
-	writes   uint64      // as in Stats
-	bytesOut uint64
-	out      outbox
+	// because with thousands of clients memory access dominates.
+	first      Socket // sockets[0] of the first namespace, if its session is set
+	mu         sync.Mutex
+	closed     atomic.Bool // set with mu held
+	ending     bool        // closed, and still in the server's map
+	writerRuns bool        // the writer runs and alone writes to the link
+	aborted    bool        // the link is closed
+	counted    bool        // the two counts are added to the server's, as are later writes
+	raw        rawWriter   // raw side of link, if it has one
+	writes     uint64      // as in Stats
+	bytesOut   uint64
+	out        outbox
 
 	link      *link // nil: the transport is polling
 	reason    Reason
-	progress  int64 // time at which the client last read, or something began to wait
-	candidate *link // a websocket that is to take the place of polling
-	poll      *poll // a GET that is not answered yet
-	posting   bool  // a POST is not answered yet
+	progress  int64 // when the client last read, or the queue became non-empty
+	candidate *link // the websocket of an upgrade in progress
+	poll      *poll // an unanswered GET
+	posting   bool  // a POST is unanswered
 	held      bool  // the owner needs the connection
 
-	resting bool // a hook waits for something else than the client, and no pong is read
-	excused bool // progress was set once although the client read nothing
+	resting bool // a hook waits for something else, and no pong is read
+	excused bool // progress was reset once for a failed upgrade
 
 	// Times at which something is due; 0: never.
 	pingAt, pongBy, connectBy, noopAt, partialBy int64
 
 	in      turn
-	sockets []*Socket // in a namespace, or out of it before the owner was told
+	sockets []*Socket // in a namespace, or before their Disconnect hook has run
 	partial *partial  // a packet whose attachments are missing
 
-	nextFull atomic.Int64 // time at which the bucket of packets is full again, see take
+	nextFull atomic.Int64 // when the bucket of packets is full again, see take
 
 	server  *Server
 	id      string
@@ -62,7 +62,7 @@ type session struct {
 	timer   timer // belongs to the wheel
 }
 
-// A turn is a mutex whose holder may wait for others meanwhile, as a hook does.
+// A turn is a mutex that may be held while waiting, as by a hook.
 type turn chan struct{}
 
 func (t turn) Lock()   { t <- struct{}{} }
@@ -75,7 +75,7 @@ type partial struct {
 	bytes       int
 }
 
-// unlock releases mu, and tells the server of the session's end.
+// unlock releases mu, and removes an ended session from the server.
 func (x *session) unlock() {
 	ending := x.ending
 	x.ending = false
@@ -101,8 +101,8 @@ func (x *session) endFor(r Reason) {
 	x.end(r, frame)
 }
 
-// end ends the session. On a websocket the waiting deliveries and then the close frame still go
-// out, for a short time. Without a frame the connection is closed at once. mu is held.
+// end ends the session. On a websocket the queued deliveries and the close frame are still sent,
+// within lingerTimeout. Without a frame the connection is closed at once. mu is held.
 func (x *session) end(r Reason, frame []byte) {
 	if x.closed.Load() {
 		return
@@ -143,7 +143,7 @@ func (x *session) abort() {
 	}
 }
 
-// finish tells every namespace that the session has ended, after its last event.
+// finish calls the Disconnect hook of every namespace, after its last event.
 func (x *session) finish() {
 	x.in.Lock()
 	defer x.in.Unlock()
@@ -153,7 +153,7 @@ func (x *session) finish() {
 	x.sockets, x.partial = nil, nil
 }
 
-// schedule asks the wheel for the next thing that is due. mu is held.
+// schedule sets the wheel to the next due time. mu is held.
 func (x *session) schedule() {
 	if x.closed.Load() {
 		return
@@ -185,7 +185,7 @@ func (x *session) stalledAt() int64 {
 
 var pingFrame = appendFrame(nil, textFrame, []byte{enginePing})
 
-// wake does all that is due. The wheel calls it.
+// wake handles everything due. The wheel calls it.
 func (x *session) wake() {
 	now := x.server.now()
 	due := func(at int64) bool { return at != 0 && at <= now }
@@ -233,7 +233,7 @@ func (x *session) pong() {
 	}
 }
 
-// rest stops the wait for a pong, or has it begin anew.
+// rest stops the wait for a pong, or restarts it.
 func (x *session) rest(on bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -367,7 +367,7 @@ func (x *session) dispatch(p packet, attachments [][]byte) error {
 		x.leave(s, ClientDisconnect)
 		x.remove(s)
 	case typeEvent, typeBinaryEvent:
-		// An event that comes while the client is being put out of the namespace is dropped.
+		// An event during a disconnect from the namespace is dropped.
 		if hook := s.hooks.Event; hook != nil && x.inside(s) {
 			return x.guard("a hook", func() {
 				hook(s, &Event{Name: p.name, Args: p.args, attachments: attachments, socket: s,
@@ -388,7 +388,7 @@ func (x *session) socket(namespace string) *Socket {
 	return nil
 }
 
-// remove removes a socket whose owner was told. in is held.
+// remove removes a socket after its Disconnect hook. in is held.
 func (x *session) remove(s *Socket) {
 	for i, y := range x.sockets {
 		if y == s {
@@ -405,7 +405,7 @@ func (x *session) inside(s *Socket) bool {
 	return s.state == joined && !x.closed.Load()
 }
 
-// connect lets the client into a namespace, or answers with the refusal. in is held.
+// connect admits the client to a namespace, or answers with the refusal. in is held.
 func (x *session) connect(p packet) error {
 	hooks, ok := x.server.namespaces[p.namespace]
 	if !ok {
@@ -442,8 +442,8 @@ func (x *session) connect(p packet) error {
 	return nil
 }
 
-// admit tells the client that it is in, and then sends the deliveries of meanwhile. It returns true
-// if the client has to leave at once.
+// admit confirms the join to the client, and then sends the deliveries made during Connect. It
+// returns true if the client must leave at once.
 func (x *session) admit(s *Socket, answer []byte) (leaves bool) {
 	x.mu.Lock()
 	defer x.unlock()
@@ -451,7 +451,7 @@ func (x *session) admit(s *Socket, answer []byte) (leaves bool) {
 	s.state, s.early, x.connectBy = joined, nil, 0
 	if !x.closed.Load() && x.say(answer) && len(early) > 0 {
 		if dropped, ok := x.send(early, nil); ok && len(dropped) > 0 {
-			x.endFor(SlowClient) // no owner is there to learn the dropped tags
+			x.endFor(SlowClient) // no owner can receive the dropped tags
 		}
 	}
 	return leaves
@@ -471,20 +471,20 @@ func (x *session) refuse(namespace string, why error) error {
 	return nil
 }
 
-// leave takes a socket out of its namespace and tells the owner, once. in is held.
+// leave removes a socket from its namespace and calls Disconnect, once. in is held.
 func (x *session) leave(s *Socket, r Reason) {
 	x.mu.Lock()
-	told := s.told
-	s.told, s.state = true, gone
+	called := s.disconnected
+	s.disconnected, s.state = true, gone
 	x.mu.Unlock()
-	if !told && s.hooks.Disconnect != nil {
+	if !called && s.hooks.Disconnect != nil {
 		//nolint:errcheck // the socket is out already
 		x.guard("a hook", func() { s.hooks.Disconnect(s, r) })
 	}
 }
 
-// guard runs a hook, or other code of this session alone. A panic there has failed a single client:
-// the returned error ends its session, and the process goes on. So f releases mu by defer.
+// guard runs a hook, or other code of this session alone. A panic affects a single client: the
+// returned error ends its session, and the process continues. So f releases mu by defer.
 func (x *session) guard(what string, f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

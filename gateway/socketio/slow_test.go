@@ -30,7 +30,7 @@ func number(t testing.TB, text string) (string, int) {
 	return list[0].(string), int(list[1].(float64))
 }
 
-// idle returns a client in the main namespace that reads only when told to.
+// idle returns a client in the main namespace that reads only on demand.
 func (r *rig) idle() (socket, *Socket) {
 	r.t.Helper()
 	s := r.dial("EIO=4&transport=websocket")
@@ -42,7 +42,7 @@ func (r *rig) idle() (socket, *Socket) {
 	return s, r.socket(n)
 }
 
-func TestAKeepClientGetsAPrefixInOrderAndIsClosedWhenItIsTooSlow(t *testing.T) {
+func TestSlowKeepClientIsClosedAfterAnOrderedPrefix(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		random := newRandom(t)
 		r := echo(t, Options{QueueBytes: 64 << 10}, with...)
@@ -121,12 +121,12 @@ func readSlowly(c socket, stop chan struct{}) (received chan []byte, begun chan 
 	return received, begun
 }
 
-// fill delivers until something waits for good.
+// fill delivers until something stays queued.
 func fill(t testing.TB, s *Socket) {
 	t.Helper()
 	filler := AppendFrame(nil, "/", "fill", bytes.Repeat([]byte("1"), 10_000))
 	last, still := 0, 0
-	eventually(t, "something waits and goes on waiting", func() bool {
+	eventually(t, "something stays queued", func() bool {
 		for {
 			s.session.mu.Lock()
 			waits := s.session.out.bytes
@@ -154,7 +154,7 @@ func (c socket) drain() (string, int) {
 	}
 }
 
-func TestOfLatestASlowClientGetsTheNewest(t *testing.T) {
+func TestSlowClientGetsLatest(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		r := echo(t, Options{QueueBytes: 128 << 10}, with...)
 		c, s := r.idle()
@@ -186,7 +186,7 @@ func TestOfLatestASlowClientGetsTheNewest(t *testing.T) {
 }
 
 // An owner of a Resync channel keeps a client right after any drop.
-func TestAResyncClientGetsASnapshotForWhatWasDropped(t *testing.T) {
+func TestResyncReplacesDroppedDeliveries(t *testing.T) {
 	both(t, func(t *testing.T, with ...func(net.Listener) net.Listener) {
 		random := newRandom(t)
 		r := echo(t, Options{QueueBytes: 128 << 10}, with...)
@@ -316,7 +316,7 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 			s.Deliver([]Delivery{{Frames: filler}}, nil)
 		}
 		r.closed(StalledClient, 1)
-		eventually(t, "it is told", func() bool { return r.reasons()[0] == "stalled client" })
+		eventually(t, "Disconnect runs", func() bool { return r.reasons()[0] == "stalled client" })
 		other.send(`42["message",1]`)
 		other.want(`42["message-back",1]`)
 	})

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// A Namespace has the hooks of one namespace. A nil hook does nothing. The hooks of one session are
-// called one at a time; while one runs, the client's next packets wait.
+// A Namespace contains the hooks of one namespace. A nil hook does nothing. The hooks of one
+// session are called one at a time; while one runs, the client's next packets wait.
 type Namespace struct {
 	// Connect is called when a client wants to join; auth is nil if it sent none. An error refuses
 	// the client, with the error's text as message, and a *refusal with its data. Deliveries to the
-	// socket before Connect returns go out after the client was told that it is in.
+	// socket during Connect are sent after the confirmation of the join.
 	Connect func(s *Socket, auth json.RawMessage) error
 	// Event gets the client's events in their order.
 	Event func(s *Socket, e *Event)
 	// Disconnect is called once after a Connect that succeeded, after the last Event. The socket
-	// sends nothing any more.
+	// sends nothing after it.
 	Disconnect func(s *Socket, reason Reason)
 }
 
@@ -125,12 +125,12 @@ type Socket struct {
 	namespace string
 	// the client's Socket.IO id in this namespace: unguessable, and not the id of Engine.IO, which
 	// is the session's password
-	id      string
-	data    atomic.Pointer[any]
-	early   []Delivery // sent during Connect; session.mu guards it and the last two
-	session *session
-	state   state
-	told    bool // Disconnect was called, or is about to be
+	id           string
+	data         atomic.Pointer[any]
+	early        []Delivery // sent during Connect; session.mu guards it and the last two
+	session      *session
+	state        state
+	disconnected bool // Disconnect was called, or is about to be
 }
 
 // A state is the relation of a socket to its namespace.
@@ -138,13 +138,13 @@ type state uint8
 
 const (
 	connecting state = iota // Connect has not returned
-	leaving                 // the same, and the socket has to leave at once
+	leaving                 // the same, and the socket must leave at once
 	joined
 	gone
 )
 
-// ID returns the client's Socket.IO id, which the client knows as the id of its socket. It may be
-// named to other clients: it is not the session's password.
+// ID returns the client's Socket.IO id, its socket.id. It may be shown to other clients: it is not
+// the session's password.
 func (s *Socket) ID() string { return s.id }
 
 // Address returns the address of the client at its handshake, as Options.Address has it.
@@ -224,23 +224,23 @@ func (s *Socket) Spend(parts, most int) bool {
 	return false
 }
 
-// GiveBack has a packet, with so many bytes, count no more: its owner has counted it in another
-// way. Any goroutine may call it, behind the packet's hook, too.
+// GiveBack undoes the count of a packet of that many bytes, because its owner limits it otherwise.
+// Any goroutine may call it, even after the packet's hook.
 func (s *Socket) GiveBack(bytes int) {
 	if o := &s.session.server.opts; o.MessagesPerSecond >= 0 {
 		s.session.nextFull.Add(-o.cost(1, bytes))
 	}
 }
 
-// Deliver sends frames to the client, in order. It does not keep list. If nothing waits for the
-// client, it writes at once, with as few writes as possible and without an allocation. The rest
-// that the system does not take waits, each delivery by its policy. It never blocks.
+// Deliver sends frames to the client, in order. It does not keep list. If the queue is empty, it
+// writes at once, with as few writes as possible and without an allocation. The rest is queued,
+// each delivery by its policy. It never blocks.
 //
-// A delivery that does not fit into QueueBytes makes room first. All that waits of every Resync tag
-// is dropped, except for lone snapshots (Shared). Those tags are appended to dropped, and their
-// other deliveries in list are left out. The owner then sends the client a new Shared snapshot of
-// each tag, and nothing else of the tag before. If that is not enough, the session is closed as
-// SlowClient. ok is false if the socket is gone, for this or for another reason.
+// A delivery that does not fit into QueueBytes makes room first. All queued deliveries of every
+// Resync tag are dropped, except lone snapshots (Shared). Those tags are appended to dropped, and
+// their other deliveries in list are left out. The owner then sends the client a new Shared
+// snapshot of each tag, and nothing else of the tag before. If that is not enough, the session is
+// closed as SlowClient. ok is false if the socket is gone, for this or for another reason.
 func (s *Socket) Deliver(list []Delivery, dropped []uint32) (_ []uint32, ok bool) {
 	x := s.session
 	x.mu.Lock()
@@ -258,7 +258,7 @@ func (s *Socket) Deliver(list []Delivery, dropped []uint32) (_ []uint32, ok bool
 	return dropped, ok
 }
 
-// hold keeps deliveries until Connect has returned.
+// hold queues deliveries until Connect has returned.
 func (s *Socket) hold(list []Delivery) bool {
 	s.early = append(s.early, slices.Clone(list)...)
 	size := 0
@@ -272,8 +272,8 @@ func (s *Socket) hold(list []Delivery) bool {
 	return true
 }
 
-// disconnect takes the client out of the namespace and tells it so. The session stays. The hook
-// Disconnect is called a little later.
+// disconnect removes the client from the namespace, and notifies it. The session continues. The
+// hook Disconnect is called a little later.
 func (s *Socket) disconnect() {
 	x := s.session
 	bye, _ := control(typeDisconnect, s.namespace, nil) // without a payload it never fails
@@ -294,8 +294,8 @@ func (s *Socket) disconnect() {
 	}
 }
 
-// Rest runs a function of a hook that waits for something else than the client. The heartbeat
-// stands still meanwhile: the server reads no pong, so the wait must not count as the client's
+// Rest runs a function of a hook that waits for something other than the client. The heartbeat is
+// suspended meanwhile: the server reads no pong, so the wait must not count as the client's
 // silence. The caller bounds the wait.
 func (s *Socket) Rest(wait func()) {
 	x := s.session

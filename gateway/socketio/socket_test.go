@@ -44,7 +44,7 @@ func testANamespaceLetsInOrRefuses(t *testing.T) {
 		t.Errorf("%s %s, %s %s, %s", a.namespace, a.id, b.namespace, b.id, o.Sid)
 	}
 	c.Close()
-	eventually(t, "all are told", func() bool {
+	eventually(t, "all Disconnect hooks were called", func() bool {
 		return strings.Join(r.reasons(), ",") ==
 			"transport close,client disconnect,transport close,transport close"
 	})
@@ -60,7 +60,8 @@ func TestAClientThatIsPutOutOfANamespaceKeepsItsSession(t *testing.T) {
 		c.raw(masked(textFrame, `42/custom,["leave"]`),
 			masked(textFrame, `42/custom,["message","too late"]`))
 		c.want("41/custom,")
-		eventually(t, "it is told", func() bool { return r.reasons()[1] == "server disconnect" })
+		eventually(t, "Disconnect runs",
+			func() bool { return r.reasons()[1] == "server disconnect" })
 		if err := r.socket(1).emit("x"); err != ErrGone {
 			t.Errorf("sending to a client that left: %v", err)
 		}

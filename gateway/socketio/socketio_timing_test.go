@@ -48,8 +48,8 @@ func bare(t testing.TB, address string) (fd int) {
 	return fd
 }
 
-// bytesPerConnection opens so many websocket sessions that have joined a namespace, and returns the
-// memory of one session. counted is the heap and the stacks by the runtime, and resident is the
+// bytesPerConnection opens that many websocket sessions that have joined a namespace, and returns
+// the memory of one session. counted is the heap and the stacks by the runtime, and resident is the
 // system's count. The clients are bare file descriptors and take none of this.
 func bytesPerConnection(t *testing.T, connections int) (counted, resident int) {
 	// As the gateway's: a buffer of 8 KiB for the head of each request.

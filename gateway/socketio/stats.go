@@ -16,15 +16,15 @@ type Stats struct {
 	bytesIn    uint64            // of these packets
 	Writes     uint64            // to websockets, and answers to polls
 	BytesOut   uint64            // of these writes
-	overflows  uint64            // deliveries that did not fit into a client's QueueBytes
-	// Dropped are deliveries that were given up before they were written, by Policy: a newer one
-	// took the place (Latest; Final if the last one did), or a snapshot will (Resync). No delivery
-	// with Keep or Final is dropped.
+	overflows  uint64            // deliveries that exceeded a client's QueueBytes
+	// Dropped are deliveries dropped before they were written, by Policy: replaced by a newer one
+	// (Latest; Final if by the last one), or by a snapshot to come (Resync). No delivery with Keep
+	// or Final is dropped.
 	Dropped [policies]uint64
 }
 
-// counters are the counts of Stats, besides those of the sessions: writes and bytesOut have the
-// counts of sessions that ended.
+// counters are the counts of Stats, except those of live sessions: writes and bytesOut are those of
+// ended sessions.
 type counters struct {
 	handshakes, upgrades, packetsIn, bytesIn, writes, bytesOut, overflows atomic.Uint64
 

@@ -30,14 +30,14 @@ const lingerTimeout = time.Second
 // The HTTP server keeps a hijacked connection together with the buffer of its request. A link reads
 // that buffer, and then uses the connection below.
 type link struct {
-	net.Conn           // nil before take
-	raw      rawWriter // raw side of Conn, if it has one
-	early    []byte    // bytes that the client sent right after its handshake
-	session  *session  // whose bucket counts the bytes; nil: none yet
-	ws       *websocket.Conn
-	reply    []byte // the answer to the handshake, before it is written
-	farewell []byte // the close frame that the library wanted to send
-	frames   frameHeads
+	net.Conn             // nil before take
+	raw        rawWriter // raw side of Conn, if it has one
+	early      []byte    // bytes that the client sent right after its handshake
+	session    *session  // whose bucket counts the bytes; nil: none yet
+	ws         *websocket.Conn
+	reply      []byte // the answer to the handshake, before it is written
+	closeFrame []byte // the close frame written by the library
+	frames     frameHeads
 }
 
 func newUpgrader() websocket.Upgrader {
@@ -67,12 +67,12 @@ func newLink(u *websocket.Upgrader, ctx *fasthttp.RequestCtx) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.ws, l.reply, l.farewell = ws, l.farewell, nil
+	l.ws, l.reply, l.closeFrame = ws, l.closeFrame, nil
 	ws.SetCloseHandler(func(int, string) error { return nil })
 	return l, nil
 }
 
-// hijacked gives the library a link in place of the HTTP server's connection. Nothing is answered
+// hijacked passes the library a link instead of the HTTP server's connection. Nothing is answered
 // through it.
 type hijacked struct{ link *link }
 
@@ -135,7 +135,7 @@ func (l *link) Read(p []byte) (int, error) {
 // Write implements net.Conn for the library. It keeps the answer to the handshake, or a close
 // frame.
 func (l *link) Write(p []byte) (int, error) {
-	l.farewell = bytes.Clone(p)
+	l.closeFrame = bytes.Clone(p)
 	return len(p), nil
 }
 
@@ -172,7 +172,7 @@ func (l *link) closeWrite() {
 	}
 }
 
-// abort closes the connection at once, and drops bytes that are on their way.
+// abort closes the connection at once, and drops bytes in flight.
 func (l *link) abort() {
 	if l.raw.ok() {
 		l.raw.reset()
@@ -269,7 +269,7 @@ func (x *session) control(kind byte, data string) error {
 
 // broken ends a session whose websocket failed.
 func (x *session) broken(l *link, err error) {
-	reason, frame := TransportClose, l.farewell
+	reason, frame := TransportClose, l.closeFrame
 	var v violation
 	var closed *websocket.CloseError
 	switch {
@@ -297,7 +297,7 @@ func (x *session) broken(l *link, err error) {
 	x.end(reason, frame)
 }
 
-// probing makes a link the candidate for the place of polling, if there is no other.
+// probing makes a link the candidate of an upgrade, if there is no other.
 func (x *session) probing(l *link) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -311,7 +311,7 @@ func (x *session) probing(l *link) bool {
 	return true
 }
 
-// unprobe leaves the session on polling.
+// unprobe abandons the upgrade.
 func (x *session) unprobe(l *link) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -324,7 +324,7 @@ func (x *session) unprobe(l *link) {
 	}
 }
 
-// probe makes the handshake of an upgrade. It returns true after it has moved the session to the
+// probe performs the handshake of an upgrade. It returns true after it has moved the session to the
 // websocket, before the next frame is read, because that frame may be there already.
 func (x *session) probe(l *link) bool {
 	control := func(string) error { return errPacket }

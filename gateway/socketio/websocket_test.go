@@ -143,7 +143,7 @@ func TestABadWebSocketFrameClosesItsSessionWithTheCodeOfTheProtocol(t *testing.T
 		f("a code that there is not", 1002, ParseError, masked(closeFrame, "\x03\xed")) // 1005
 		f("a close", 1001, TransportClose, masked(closeFrame, "\x03\xe9"))
 		f("a close with half a code", 1002, ParseError, masked(closeFrame, "\x03"))
-		f("a close with half a code behind others", 1002, ParseError, masked(textFrame, "40"),
+		f("a close with half a code after others", 1002, ParseError, masked(textFrame, "40"),
 			masked(0x89, strings.Repeat("x", 125)),
 			masked(textFrame, `42["message","`+strings.Repeat("x", 500)+`"]`),
 			masked(closeFrame, "\x03"))
@@ -170,7 +170,7 @@ func TestAnUpgradeKeepsTheSessionAndItsOrder(t *testing.T) {
 		if a := p.get(); a.body != "6" { // every 100 ms
 			t.Errorf("the next poll: %q", a.body)
 		}
-		p.sent(`42["message","waits"]`) // polling goes on until the upgrade is done
+		p.sent(`42["message","waits"]`) // polling continues until the upgrade is done
 		c.send("5")
 		c.want(`42["message-back","waits"]`)
 		c.send(`42["message",2]`)
@@ -320,7 +320,7 @@ func TestTheServerSaysGoodbyeAndThenCloses(t *testing.T) {
 		c.send("1")
 		c.closedWith(1000)
 		r.closed(ClientClose, 1)
-		eventually(t, "all are told", func() bool {
+		eventually(t, "all Disconnect hooks were called", func() bool {
 			return strings.Join(r.reasons(), ",") == "server close,client close"
 		})
 		if err := r.socket(0).emit("x"); err != ErrGone {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A wheel wakes sessions when something is due: pings, pongs that did not come, namespaces that no
-// client asked for. It has one goroutine and one lock for all sessions, and a session takes only
-// its links. It may wake a session late by a tick, or early if the due time has moved. So a session
-// checks its times itself and asks again.
+// A wheel wakes sessions when something is due: pings, missing pongs, unjoined namespaces. It has
+// one goroutine and one lock for all sessions, and a session needs only its links. It may wake a
+// session late by a tick, or early if the due time has moved. So a session checks its times itself
+// and sets the wheel again.
 type wheel struct {
 	tick int64 // nanoseconds
 
@@ -27,7 +27,7 @@ const (
 	maxTick = 50 * time.Millisecond
 )
 
-// A timer is the place of a session in the wheel.
+// A timer is the entry of a session in the wheel.
 type timer struct {
 	due            int64 // tick; 0: none
 	next, previous *session
@@ -58,7 +58,7 @@ func (w *wheel) set(s *session, at int64) {
 	*slot = s
 }
 
-// unset forgets a session.
+// unset removes a session.
 func (w *wheel) unset(s *session) {
 	w.mu.Lock()
 	if s.timer.due != 0 {
@@ -80,7 +80,7 @@ func (w *wheel) unlink(s *session) {
 	s.timer = timer{}
 }
 
-// advance takes out the sessions that are due, and appends them to list.
+// advance removes the due sessions, and appends them to list.
 func (w *wheel) advance(now int64, list []*session) []*session {
 	w.mu.Lock()
 	defer w.mu.Unlock()

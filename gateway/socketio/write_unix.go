@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A rawWriter writes to a connection without the waits of package net, so a write that would block
-// can leave the rest to the writer.
+// A rawWriter writes to a connection without the waits of package net, so that a write that would
+// block leaves the rest to the writer.
 type rawWriter struct{ syscall.RawConn }
 
 // ok reports whether the connection has a raw side.
@@ -71,7 +71,7 @@ func (a *attempt) write(fd uintptr) bool {
 
 func acquireAttempt() *attempt { return attempts.Get().(*attempt) }
 
-// release gives an attempt's memory back.
+// release recycles an attempt.
 func (a *attempt) release() {
 	clear(a.pieces)
 	a.pieces, a.n, a.err, a.wait = a.pieces[:0], 0, nil, false
@@ -89,7 +89,7 @@ func (w rawWriter) write(a *attempt, wait bool) (int, error) {
 	return a.n, a.err
 }
 
-// alive returns false if the peer has closed the connection, as far as this system knows.
+// alive returns false if the peer has closed the connection, as far as this system can tell.
 func alive(c net.Conn) bool {
 	raw := direct(c)
 	if !raw.ok() {

@@ -3,8 +3,8 @@ package socketio
 import "time"
 
 // All packets for a client go through send: pings, acknowledgements, closes, and the owner's
-// deliveries. While nothing waits for a websocket, the sender writes at once. Bytes that the system
-// does not take wait in the outbox, for a goroutine that lives as long as something waits.
+// deliveries. While a websocket's outbox is empty, the sender writes at once. The rest waits in the
+// outbox, for a goroutine that lives until the outbox is empty.
 
 // writeBytes is the approximate size of one write of the writer, in bytes.
 const writeBytes = 256 << 10
@@ -24,8 +24,8 @@ func (x *session) send(list []Delivery, dropped []uint32) (_ []uint32, ok bool) 
 	return x.enqueue(list, free, dropped)
 }
 
-// say sends the protocol's own frames. It drops nothing, because no owner would learn the tags; the
-// next delivery drops instead. mu is held, and the session is not closed.
+// say sends the protocol's own frames. It drops nothing, because no owner would receive the tags;
+// the next delivery drops instead. mu is held, and the session is not closed.
 func (x *session) say(frames []byte) (ok bool) {
 	free := x.out.empty()
 	list, err := x.writeNow([]Delivery{{Frames: frames}})
@@ -46,22 +46,22 @@ func (x *session) say(frames []byte) (ok bool) {
 	return true
 }
 
-// wait lets a delivery wait. free is true if nothing waited when it came. mu is held.
+// wait queues a delivery. free is true if the queue was empty before. mu is held.
 func (x *session) wait(d Delivery, free bool) {
 	d.free = free
 	if x.out.empty() {
 		x.progress = x.server.now()
-		defer x.schedule() // the client may never come for it
+		defer x.schedule() // the client may never fetch it
 	}
 	if n := x.out.push(d); n > 0 {
 		x.server.counters.dropped[d.Policy].Add(uint64(n))
 	}
 }
 
-// writeNow writes as much as the system takes without a wait, if nothing waits before. It returns
-// the deliveries that are left. The rest of a delivery written in part waits already. mu is held.
+// writeNow writes as much as the system takes without blocking, if the queue is empty. It returns
+// the remaining deliveries. The rest of a partially written one is queued already. mu is held.
 func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
-	if !x.raw.ok() || x.writing || !x.out.empty() {
+	if !x.raw.ok() || x.writerRuns || !x.out.empty() {
 		return list, nil
 	}
 	a := acquireAttempt()
@@ -75,7 +75,7 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 				size += len(b)
 			}
 			if list[i].More != nil {
-				break // what follows it is not made yet
+				break // its next frames are not made yet
 			}
 		}
 		if size == 0 {
@@ -85,12 +85,12 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 		if err != nil {
 			return list, err
 		}
-		x.wrote(n)
+		x.countWrite(n)
 		size -= n
 		for len(list) > 0 && n >= len(list[0].Frames) {
 			n -= len(list[0].Frames)
 			d := list[0]
-			if list = list[1:]; d.next() { // the rest is made as the client takes it
+			if list = list[1:]; d.next() { // the rest is made as the client reads it
 				d.free = true
 				x.out.push(d)
 				return list, nil
@@ -110,9 +110,9 @@ func (x *session) writeNow(list []Delivery) ([]Delivery, error) {
 	return list, nil
 }
 
-// wrote counts a write in the session, because processors would fight over a common counter. mu is
+// countWrite counts a write in the session, because a shared counter would be contended. mu is
 // held.
-func (x *session) wrote(n int) {
+func (x *session) countWrite(n int) {
 	if n <= 0 {
 		return
 	}
@@ -124,10 +124,10 @@ func (x *session) wrote(n int) {
 	}
 }
 
-// enqueue lets deliveries wait.
+// enqueue queues deliveries.
 func (x *session) enqueue(list []Delivery, free bool, dropped []uint32) (_ []uint32, ok bool) {
 	first := len(dropped)
-	if dropped, ok = x.fit(dropped); !ok { // the rest of a delivery written in part
+	if dropped, ok = x.fit(dropped); !ok { // the rest of a partially written delivery
 		return dropped, false
 	}
 	for _, d := range list {
@@ -164,26 +164,26 @@ func (x *session) fit(list []uint32) (_ []uint32, ok bool) {
 	return list, true
 }
 
-// flush starts the writer, or releases the poll, if something waits. mu is held.
+// flush starts the writer, or releases the poll, unless the queue is empty. mu is held.
 func (x *session) flush() {
 	switch {
 	case x.link == nil:
 		if !x.out.empty() {
 			x.release()
 		}
-	case x.writing || x.aborted:
+	case x.writerRuns || x.aborted:
 	case x.out.empty():
 		if x.closed.Load() {
 			x.link.closeWrite()
 		}
 	default:
-		x.writing = true
-		x.server.tasks.start(x.write)
+		x.writerRuns = true
+		x.server.tasks.start(x.runWriter)
 	}
 }
 
-// write runs in the writer's goroutine. It ends when nothing waits.
-func (x *session) write() {
+// runWriter is the writer's goroutine. It ends when the queue is empty.
+func (x *session) runWriter() {
 	a := acquireAttempt()
 	defer a.release()
 	var joined []byte
@@ -191,7 +191,7 @@ func (x *session) write() {
 	for {
 		x.mu.Lock()
 		if x.aborted || x.out.empty() {
-			x.writing = false
+			x.writerRuns = false
 			x.link.Conn.SetWriteDeadline(time.Time{}) //nolint:errcheck // then writing fails too
 			x.flush()
 			x.unlock()
@@ -215,7 +215,7 @@ func (x *session) write() {
 		}
 
 		x.mu.Lock()
-		x.wrote(n)
+		x.countWrite(n)
 		if !x.aborted {
 			x.out.advance(n)
 			if err != nil && (n == 0 || !timedOut(err)) {
@@ -239,14 +239,14 @@ func (x *session) writeFailed(err error) {
 	x.end(reason, nil)
 }
 
-// timedOut reports whether a write failed by its deadline alone. If it wrote something, the next
-// one may go on.
+// timedOut reports whether a write failed by its deadline alone. After a partial write the next one
+// may continue.
 func timedOut(err error) bool {
 	e, ok := err.(interface{ Timeout() bool })
 	return ok && e.Timeout()
 }
 
-// attach makes a websocket the transport. mu is held, or no other goroutine knows the session.
+// attach makes a websocket the transport. mu is held, or no other goroutine has the session.
 func (x *session) attach(l *link) {
 	x.link, x.raw = l, l.raw
 	if x.held {

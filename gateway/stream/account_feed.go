@@ -8,39 +8,39 @@ import (
 	"exchange/actors/committed"
 )
 
-// A desk is the actor of a part of the accounts: all that the committed side tells of one account
-// goes through one desk, in order, and on to the shards of the account's clients. It encodes each
-// event once. It watches an account while the account has a client.
+// An accountFeed is the actor of a part of the accounts: all events of an account go through one
+// feed, in order, to the shards of the account's clients. It encodes each event once. It watches an
+// account while the account has a client.
 type accountFeed struct {
-	hub      *Hub
-	number   int
-	writer   ownWriter
-	accounts map[uint32]*ownAccount
-	joins    map[uint64]*ownJoin // by token: clients that wait for an answer
-	touched  []*ownAccount       // of the events in hand, reused
+	hub          *Hub
+	number       int
+	writer       ownWriter
+	accounts     map[uint32]*ownAccount
+	pendingJoins map[uint64]*ownJoin // clients waiting for an answer, by token
+	touched      []*ownAccount       // of the current batch, reused
 }
 
-// An ownAccount is an account that has clients, or some that wait.
+// An ownAccount is an account with clients, possibly pending ones.
 type ownAccount struct {
 	id      uint32
 	members []int // number of clients by shard
 	total   int
-	waiting int
+	pending int
 	token   uint64      // of the newest answer about the account
-	frames  []*ownFrame // of the events in hand
+	frames  []*ownFrame // of the current batch
 }
 
-// newDesk starts a desk, which watches the ends of keys from now on.
+// newAccountFeed starts a feed, which watches revocations from now on.
 func newAccountFeed(h *Hub, number int) *actor.PID {
-	pid := h.public.SpawnChannel("desk-"+strconv.Itoa(number), func() actor.Actor {
+	pid := h.public.SpawnChannel("account-feed-"+strconv.Itoa(number), func() actor.Actor {
 		return &accountFeed{hub: h, number: number, writer: ownWriter{public: h.public},
-			accounts: map[uint32]*ownAccount{}, joins: map[uint64]*ownJoin{}}
+			accounts: map[uint32]*ownAccount{}, pendingJoins: map[uint64]*ownJoin{}}
 	})
 	h.public.Watch(committed.Watch{Channel: pid, Kind: committed.WatchRevocations})
 	return pid
 }
 
-// deskFor returns the number of an account's desk, and deskOf the desk.
+// feedNumber returns the number of an account's feed, and feedOf the feed.
 func (h *Hub) feedNumber(account uint32) int { return int(account) % len(h.feeds) }
 
 func (h *Hub) feedOf(account uint32) *actor.PID { return h.feeds[h.feedNumber(account)] }
@@ -53,14 +53,14 @@ func (d *accountFeed) Receive(ctx actor.Context) {
 	case *committed.Revocations:
 		for _, x := range m.List {
 			if d.hub.feedNumber(x.Account) == d.number {
-				d.end(x)
+				d.endLogins(x)
 			}
 		}
 	case *ownJoin:
-		d.account(m.login.key.Account.ID).waiting++
-		d.joins[m.token] = m
+		d.account(m.login.key.Account.ID).pending++
+		d.pendingJoins[m.token] = m
 	case *committed.OwnWatched:
-		d.watched(m)
+		d.onWatched(m)
 	case *committed.OwnEvents:
 		d.events(m.List)
 	case *ownGivenUp:
@@ -74,7 +74,7 @@ func (d *accountFeed) Receive(ctx actor.Context) {
 	}
 }
 
-// account returns an account, which is new with its first client.
+// account returns an account, creating it for its first client.
 func (d *accountFeed) account(id uint32) *ownAccount {
 	a := d.accounts[id]
 	if a == nil {
@@ -84,28 +84,28 @@ func (d *accountFeed) account(id uint32) *ownAccount {
 	return a
 }
 
-// release ends the watch of an account without clients, of which the newest answer has the token. A
-// client whose join is still behind this message may have been answered already.
+// release ends the watch of an account without clients, where token is that of the newest answer. A
+// client whose join is still in the mailbox may have been answered already.
 func (d *accountFeed) release(id uint32, token uint64) {
-	if a := d.accounts[id]; a == nil || a.total == 0 && a.waiting == 0 {
+	if a := d.accounts[id]; a == nil || a.total == 0 && a.pending == 0 {
 		delete(d.accounts, id)
 		d.hub.public.UnwatchOwn(id, d.hub.feeds[d.number], token)
 	}
 }
 
-// watched admits the client that asked.
-func (d *accountFeed) watched(m *committed.OwnWatched) {
-	j, a := d.joins[m.Token], d.accounts[m.Account]
+// onWatched admits the client that subscribed.
+func (d *accountFeed) onWatched(m *committed.OwnWatched) {
+	j, a := d.pendingJoins[m.Token], d.accounts[m.Account]
 	if a != nil {
 		a.token = m.Token
 	}
-	if j == nil { // it was told that it failed, or an earlier life of the desk asked
+	if j == nil { // the client was answered with a failure, or this actor restarted
 		d.release(m.Account, m.Token)
 		return
 	}
-	delete(d.joins, m.Token)
+	delete(d.pendingJoins, m.Token)
 	s := j.client.shard
-	a.waiting--
+	a.pending--
 	a.members[s.number]++
 	a.total++
 	x := &ownAdmitted{join: j, resumed: m.Snapshot == nil}
@@ -118,26 +118,26 @@ func (d *accountFeed) watched(m *committed.OwnWatched) {
 	s.post(x)
 }
 
-// givenUp forgets a client that was told that it failed.
+// givenUp removes a client that was answered with a failure.
 func (d *accountFeed) givenUp(j *ownJoin) {
-	if d.joins[j.token] == nil {
+	if d.pendingJoins[j.token] == nil {
 		j.client.shard.post(&ownLeaves{client: j.client})
 		return
 	}
-	delete(d.joins, j.token)
+	delete(d.pendingJoins, j.token)
 	id := j.login.key.Account.ID
 	a := d.accounts[id]
-	a.waiting--
+	a.pending--
 	d.release(id, a.token)
 }
 
-// events gives the events of a batch to the clients of their accounts, those of one account at
-// once.
+// events sends the events of a batch to the shards of their accounts' clients, one message per
+// account.
 func (d *accountFeed) events(list []*committed.OwnEvent) {
 	for _, x := range list {
 		a := d.accounts[x.Account]
 		if a == nil || a.total == 0 {
-			continue // the events were on their way when the last client left
+			continue // the events were in flight when the last client left
 		}
 		if a.frames == nil {
 			d.touched = append(d.touched, a)
@@ -158,14 +158,14 @@ func (d *accountFeed) events(list []*committed.OwnEvent) {
 	d.touched = d.touched[:0]
 }
 
-// end ends logins, each on the shard of its client.
-func (d *accountFeed) end(x committed.Revocation) {
+// endLogins ends logins, each on its client's shard.
+func (d *accountFeed) endLogins(x committed.Revocation) {
 	for _, l := range d.hub.logins.endedBy(x) {
-		l.owner.shard.post(&loginEnded{l, detailOf(x)})
+		l.client.shard.post(&loginEnded{l, detailOf(x)})
 	}
 }
 
-// failed ends this life of the desk. Its knowledge of its clients is lost, so the shards disconnect
+// failed handles a restart of the actor. Its list of clients is lost, so the shards disconnect
 // them.
 func (d *accountFeed) failed() {
 	for id, a := range d.accounts {

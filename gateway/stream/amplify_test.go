@@ -21,7 +21,7 @@ import (
 
 // Work that a client can cause by packets that cost it nothing.
 
-// A deaf channel lets no client in. It counts the clients that want to join.
+// A deaf channel admits no client. It counts the joining clients.
 type deaf struct{ joins chan struct{} }
 
 func (d deaf) Receive(ctx actor.Context) {
@@ -31,7 +31,7 @@ func (d deaf) Receive(ctx actor.Context) {
 }
 
 // deafShard returns a shard whose messages are handled by the test, with a client in it, and
-// channels that let no client in.
+// channels that admit no client.
 func deafShard(w *world) (*shard, *client, chan struct{}) {
 	h := &Hub{public: w.engine.Public, commands: w.engine, names: newNames(w.engine.Pairs())}
 	joins := make(chan struct{}, 100_000)
@@ -43,7 +43,7 @@ func deafShard(w *world) (*shard, *client, chan struct{}) {
 	s := newShard(h, 0)
 	h.shards = []*shard{s}
 	c := &client{socket: &socketio.Socket{}, shard: s, turn: make(chan struct{}, messagesAtOnce),
-		named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+		pairChannels: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 	s.handle(&connected{client: c})
 	for range messagesAtOnce {
 		<-c.turn
@@ -51,22 +51,22 @@ func deafShard(w *world) (*shard, *client, chan struct{}) {
 	return s, c, joins
 }
 
-// said counts the frames for a client that contain a text.
-func (c *client) said(what string) (n int) {
+// frames counts the frames for a client that contain a text.
+func (c *client) frames(what string) (n int) {
 	for _, d := range c.out {
 		n += bytes.Count(d.Frames, []byte(what))
 	}
 	return n
 }
 
-func TestAClientWaitsOnceForEachName(t *testing.T) { bubble(t, testAClientWaitsOnceForEachName) }
+func TestClientWaitsOncePerName(t *testing.T) { bubble(t, testClientWaitsOncePerName) }
 
-func testAClientWaitsOnceForEachName(t *testing.T) {
+func testClientWaitsOncePerName(t *testing.T) {
 	s, c, joins := deafShard(newWorld(t, nil))
 	names := s.hub.names
 	ask := func(subscribe bool, texts ...string) {
-		list, _ := names.wishes(texts)
-		s.handle(&request{client: c, subscribe: subscribe, wishes: list})
+		list, _ := names.targets(texts)
+		s.handle(&request{client: c, subscribe: subscribe, targets: list})
 		<-c.turn
 	}
 	one, all := slices.Repeat([]string{"diff.BTC_USDT"}, maxNames),
@@ -80,25 +80,26 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 	for range 500 {
 		ask(true, one...)
 	}
-	if len(c.waits) != 1 || waits() != maxNames || c.asking != maxNames {
+	if len(c.waits) != 1 || waits() != maxNames || c.openRequests != maxNames {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
-	if n := c.said("subscribe.error"); n != 500-maxNames || n != c.said("too many requests wait") {
+	if n := c.frames("subscribe.error"); n != 500-maxNames ||
+		n != c.frames("too many requests wait") {
 		t.Errorf("%d requests were refused", n)
 	}
 	ask(false, one...)
-	if waits() != 0 || c.asking != 0 {
-		t.Errorf("it waits %d times for what it does not want", waits())
+	if waits() != 0 || c.openRequests != 0 {
+		t.Errorf("it waits %d times for unwanted names", waits())
 	}
 	for range 60 {
 		ask(true, all...)
 		ask(true, one...)
 	}
-	if len(c.waits) != 2 || waits() != 120 || c.asking != 120 {
+	if len(c.waits) != 2 || waits() != 120 || c.openRequests != 120 {
 		t.Errorf("it waits for %d names of %d requests", len(c.waits), waits())
 	}
 	for place := range names.pairs {
-		before := c.said("subscribe.success")
+		before := c.frames("subscribe.success")
 		s.handle(&admitted{topic: names.topic(diff, place), clients: []*client{c}})
 		want := 0
 		if place == names.places["BTC_USDT"] {
@@ -107,11 +108,11 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 		if place == len(names.pairs)-1 {
 			want += 60
 		}
-		if n := c.said("subscribe.success") - before; n != want {
+		if n := c.frames("subscribe.success") - before; n != want {
 			t.Errorf("pair %d ends %d waits, want %d", place, n, want)
 		}
 	}
-	if waits() != 0 || c.asking != 0 {
+	if waits() != 0 || c.openRequests != 0 {
 		t.Errorf("it still waits for %d names", waits())
 	}
 	for range names.pairs { // each pair was joined once, for all packets of the client
@@ -122,13 +123,13 @@ func testAClientWaitsOnceForEachName(t *testing.T) {
 	}
 }
 
-func TestEqualNamesOfARequestAreOne(t *testing.T) {
+func TestEqualNamesOfARequestCountOnce(t *testing.T) {
 	n := newNames([]*directory.Pair{aPair("BTC_USDT"), aPair("ETH_USDT"), aPair("ETH_BTC")})
 	for text, want := range map[string]int{"": 0, "trades": 3, "trades trades trades": 3,
 		"trades trades.BTC_USDT": 4, "x x": 1, "x y book_ETH_BTC": 3,
 		"diff ticker trades orderbook.20": 12, strings.Repeat("diff ", 1000): 3 + 1} {
 		list := strings.Fields(text)
-		if _, touched := n.wishes(list[:min(len(list), maxNames+1)]); touched != want {
+		if _, touched := n.targets(list[:min(len(list), maxNames+1)]); touched != want {
 			t.Errorf("%.40s touches %d channels, want %d", text, touched, want)
 		}
 	}
@@ -158,8 +159,8 @@ func (l *listener) flood(packets ...string) {
 	}
 }
 
-// A packet counts by its work: once for each pair of each channel that it names.
-func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
+// A packet costs one for each pair of each channel that it names.
+func TestPacketCostsItsChannels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const burst = 1000
 		for _, f := range []struct {
@@ -193,7 +194,7 @@ func TestAPacketCountsByTheChannelsItTouches(t *testing.T) {
 	})
 }
 
-func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
+func TestChurnDoesNotReachCommittedSide(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.hub.opts.Interval, w.hub.opts.BBOInterval = time.Hour, time.Hour
@@ -209,19 +210,19 @@ func TestClientsThatComeAndGoCostTheCommittedSideNothing(t *testing.T) {
 				l.say(`42["unsubscribe","` + name + `"]`)
 			}
 			if n := w.hub.tokens.Load() - before; n != 1 {
-				t.Errorf("%s: the pair was asked for %d times", name, n)
+				t.Errorf("%s: the pair was requested %d times", name, n)
 			}
 		}
 	})
 }
 
-func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
+func TestChannelWithoutSubscribersStopsWatching(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for _, name := range []string{"trades.BTC_USDT", "ticker.BTC_USDT"} {
 			l := w.listen()
 			before := w.hub.tokens.Load()
-			eventually(t, name+" has begun anew", func() bool {
+			eventually(t, name+" has started again", func() bool {
 				l.say(`42["subscribe","` + name + `"]`)
 				for l.next().name != "subscribe.success" {
 				}
@@ -232,8 +233,8 @@ func TestAChannelWithoutSubscribersRestsInTheEnd(t *testing.T) {
 	})
 }
 
-// A client that comes back begins with a state that has all changes of its absence.
-func TestAClientThatComesBackMissesNothing(t *testing.T) {
+// A returning client starts with a state that contains all changes of its absence.
+func TestReturningClientMissesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.hub.opts.Interval = 20 * time.Millisecond
@@ -258,11 +259,12 @@ func TestAClientThatComesBackMissesNothing(t *testing.T) {
 	})
 }
 
-// stop holds a shard up until the returned function is called.
+// stop blocks a shard until the returned function is called.
 func (s *shard) stop() (unpark func()) {
 	names := s.hub.names
-	held := &client{turn: make(chan struct{}), named: names.newSet(), joining: names.newSet(),
-		member: names.newSet()}
+	held := &client{turn: make(chan struct{}), pairChannels: names.newSet(),
+		joining: names.newSet(),
+		member:  names.newSet()}
 	s.post(&connected{client: held})
 	return func() {
 		for range messagesAtOnce {
@@ -271,7 +273,7 @@ func (s *shard) stop() (unpark func()) {
 	}
 }
 
-func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
+func TestMessagesPerClientInShardAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		clients := []*listener{w.listen(), w.listen(), w.listen(), w.listen()}
@@ -291,7 +293,7 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait() // the system takes no more
+		synctest.Wait() // the system's buffers are full
 		// While others come and go, these get no further.
 		for range 50 {
 			w.listen().conn.Close()
@@ -325,13 +327,12 @@ func TestNoClientHasMoreThanAFewMessagesInAShard(t *testing.T) {
 	})
 }
 
-// Commands that the account's rates let through are bounded by these alone; others count as
-// packets.
-func TestCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
-	bubble(t, testCommandsThatTheRatesLetThroughAreNoPackets)
+// Commands within the account's rates are limited by these alone; others count as packets.
+func TestRateLimitedCommandsDoNotCountAsPackets(t *testing.T) {
+	bubble(t, testRateLimitedCommandsDoNotCountAsPackets)
 }
 
-func testCommandsThatTheRatesLetThroughAreNoPackets(t *testing.T) {
+func testRateLimitedCommandsDoNotCountAsPackets(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.MessagesPerSecond, o.MessagesBurst = 1, 20 })
 	w.must(w.engine.CreateKey("test", "trader-0", "reader", "secret", event.PermissionRead, nil))
 	l := w.listen()

@@ -20,7 +20,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A localBook is the book that a subscriber of diff keeps.
+// A localBook is the book of a subscriber of diff.
 type localBook struct {
 	updateID  uint64
 	known     bool
@@ -41,7 +41,7 @@ type wireDiff struct {
 	Checksum  *uint32
 }
 
-// apply follows the rules for clients, and fails where they cannot be followed.
+// apply applies the rules for clients, and fails where they are violated.
 func (b *localBook) apply(body json.RawMessage) error {
 	var d wireDiff
 	if err := json.Unmarshal(body, &d); err != nil {
@@ -78,7 +78,7 @@ func (b *localBook) apply(body json.RawMessage) error {
 	return nil
 }
 
-// best returns what a checksum is of.
+// best returns the input of a checksum.
 func (b *localBook) best() string {
 	var sides [2][]string // to buy first
 	for i, side := range [...]map[string]string{b.sides[1], b.sides[0]} {
@@ -120,7 +120,7 @@ func (b *localBook) text() string {
 	return out
 }
 
-// shownBook returns the book as REST answers have it, at its X-Update-Id.
+// shownBook returns the book in REST answers, at its X-Update-Id.
 func shownBook(w *world, pair string) (uint64, string) {
 	w.t.Helper()
 	v := must(w.engine.View(committed.ViewLevels, w.pair(pair), 0, -1, -1))
@@ -133,7 +133,7 @@ func shownBook(w *world, pair string) (uint64, string) {
 	return v.UpdateID, b.text()
 }
 
-// A keeper is a subscriber that keeps a book and compares it with REST now and then.
+// A keeper is a subscriber that maintains a book and compares it with REST from time to time.
 type keeper struct {
 	*listener
 	event string
@@ -197,9 +197,9 @@ func (w *world) trade(pair string) (stop func()) {
 	return stop
 }
 
-func TestALocalBookIsTheBook(t *testing.T) { bubble(t, testALocalBookIsTheBook) }
+func TestLocalBookMatchesBook(t *testing.T) { bubble(t, testLocalBookMatchesBook) }
 
-func testALocalBookIsTheBook(t *testing.T) {
+func testLocalBookMatchesBook(t *testing.T) {
 	w := newWorld(t, nil)
 	const pair = "BTC_USDT"
 	last := uint64(0)
@@ -242,8 +242,8 @@ func testALocalBookIsTheBook(t *testing.T) {
 	}
 }
 
-// A subscriber that takes nothing for a while loses differences, and gets the book instead.
-func TestASlowSubscriberGetsTheBookAnew(t *testing.T) {
+// A subscriber that reads nothing for a while loses differences, and gets the book instead.
+func TestSlowSubscriberGetsNewSnapshot(t *testing.T) {
 	for _, channel := range []string{"diff", "depth"} {
 		t.Run(channel, func(t *testing.T) {
 			bubble(t, func(t *testing.T) { slowSubscriber(t, channel) })

@@ -15,55 +15,54 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A channel is the actor of one channel. It encodes each event once, and knows the number of
-// subscribers on each shard; the shards know the clients. It watches its pair while it has
-// subscribers, and an interval longer, so that clients that leave and come back cost the committed
-// side nothing.
+// A channel is the actor of one channel. It encodes each event once, and counts the subscribers of
+// each shard; the shards hold the clients. It watches its pair while it has subscribers, and an
+// interval longer, so that clients that leave and return do not load the committed side.
 type channel struct {
 	hub    *Hub
 	topic  topic
 	family family
 	kind   *kind
 	pair   *directory.Pair // nil: status
-	epoch  uint64          // of this actor's life; messages to an earlier life do not count
+	epoch  uint64          // of this start of the actor; messages to an earlier one are ignored
 	self   *actor.PID
 	writer writer
 
-	members []int // number of subscribers by shard
-	total   int
-	waiting []*join
-	emptied time.Time // time at which the last subscriber left
+	members      []int // number of subscribers by shard
+	total        int
+	pendingJoins []*join
+	emptied      time.Time // when the last subscriber left
 
-	watching bool   // the committed actor sends the pair's changes
-	asked    uint64 // token of the answer that is on its way; 0: none
-	dirty    bool   // the pair has changed since the newest state
-	updateID uint64
-	askedAt  time.Time
-	next     time.Time // earliest time of the next state
-	state    []byte    // frames of the newest state; diff, depth, status: until the next event
-	minute   int64     // ticker: of the newest state, epoch minutes
-	// bbo: the newest state's levels, first that to buy; the zero level: no order is on that side
+	watching     bool   // the committed actor sends the pair's changes
+	pendingToken uint64 // token of the answer in flight; 0: none
+	dirty        bool   // the pair has changed since the newest state
+	updateID     uint64
+	askedAt      time.Time
+	next         time.Time // earliest time of the next state
+	state        []byte    // frames of the newest state; diff, depth, status: until the next event
+	minute       int64     // ticker: of the newest state, epoch minutes
+	// bbo: the newest state's levels, buy first; zero: no order on that side
 	best [2]trading.Level
-	// candles: the time of the newest state's candle. Those before it are not told: noCandle before
-	// the first state, anyCandle if there is none yet
+	// candles: the time of the newest state's candle; older ones are not sent. noCandle: no state
+	// yet; anyCandle: no candle yet
 	newest int64
 	timer  *time.Timer
 }
 
 // Messages to a channel, beside the engine's.
 type (
-	// join is a client that wants to be a subscriber.
+	// join is a client that wants to subscribe.
 	join struct {
 		client *client
 		shard  *shard
 	}
-	// left is a subscriber of a shard that left.
+	// left is the departure of a shard's subscriber.
 	left struct {
 		shard int
 		epoch uint64
 	}
-	// look is the message of the timer.
-	look struct{}
+	// timerFired is the timer's message.
+	timerFired struct{}
 )
 
 // Receive implements actor.Actor.
@@ -74,7 +73,7 @@ func (c *channel) Receive(ctx actor.Context) {
 	case *actor.Restarting:
 		c.failed()
 	case *join:
-		c.waiting = append(c.waiting, m)
+		c.pendingJoins = append(c.pendingJoins, m)
 		c.admitOrAsk()
 	case *left:
 		if m.epoch != c.epoch {
@@ -86,8 +85,8 @@ func (c *channel) Receive(ctx actor.Context) {
 			c.schedule()
 		}
 	case *committed.Watched:
-		if m.Token == c.asked { // otherwise an earlier life asked, and its watch has ended
-			c.watched(m)
+		if m.Token == c.pendingToken { // otherwise it answers an earlier start of the actor
+			c.onWatched(m)
 		}
 	case *committed.BookUpdates:
 		c.units(m)
@@ -96,24 +95,25 @@ func (c *channel) Receive(ctx actor.Context) {
 	case committed.Changed:
 		c.dirty = true
 		c.schedule()
-	case look:
-		c.look()
+	case timerFired:
+		c.onTimer()
 	}
 }
 
-// admitOrAsk admits the waiting clients if their first event is known; otherwise it asks for it.
+// admitOrAsk admits the pending clients if their first event is available; otherwise it requests
+// it.
 func (c *channel) admitOrAsk() {
-	if c.watching && (c.state != nil || !c.kind.begins) {
+	if c.watching && (c.state != nil || !c.kind.stateFirst) {
 		c.admit()
 	}
 	c.schedule()
 }
 
-func (c *channel) ask() {
-	if c.asked != 0 {
+func (c *channel) requestState() {
+	if c.pendingToken != 0 {
 		return
 	}
-	c.asked, c.askedAt = c.hub.tokens.Add(1), time.Now()
+	c.pendingToken, c.askedAt = c.hub.tokens.Add(1), time.Now()
 	switch {
 	case c.family == bbo:
 		c.next = c.askedAt.Add(c.hub.opts.BBOInterval)
@@ -123,14 +123,14 @@ func (c *channel) ask() {
 		c.next = c.askedAt.Add(c.hub.opts.Interval)
 	}
 	w := c.kind.watch
-	w.Channel, w.Pair, w.Token, w.Since = c.self, c.pair, c.asked, c.newest
+	w.Channel, w.Pair, w.Token, w.Since = c.self, c.pair, c.pendingToken, c.newest
 	c.hub.public.Watch(w)
 }
 
-// watched takes the pair's state as of this turn of the channel; later events follow it.
-func (c *channel) watched(m *committed.Watched) {
+// onWatched takes the pair's state; the following messages are later events.
+func (c *channel) onWatched(m *committed.Watched) {
 	v := m.View
-	c.asked, c.watching, c.dirty = 0, true, false
+	c.pendingToken, c.watching, c.dirty = 0, true, false
 	switch {
 	case c.family == ticker:
 		c.minute = c.askedAt.Unix() / 60
@@ -143,15 +143,14 @@ func (c *channel) watched(m *committed.Watched) {
 		c.candlesAre(v.Candles)
 	case c.family == status:
 		c.state = c.writer.status(nil, m.Status, c.hub.names.pairs)
-	case c.kind.policy == socketio.Resync && len(c.waiting) > 0:
+	case c.kind.policy == socketio.Resync && len(c.pendingJoins) > 0:
 		c.state, c.updateID = c.writer.whole(nil, v), v.UpdateID
 	}
 	c.admit()
 	c.schedule()
 }
 
-// changed sends a state if it differs from the last one. Before it go closed candles, if there are
-// any.
+// changed sends a state if it differs from the last one, preceded by closed candles.
 func (c *channel) changed(state, closed []byte) {
 	if !bytes.Equal(state, c.state) {
 		c.state = state
@@ -159,14 +158,13 @@ func (c *channel) changed(state, closed []byte) {
 	}
 }
 
-// Times before and after those of all candles.
+// Times before and after all candles.
 const (
 	anyCandle = math.MinInt64
 	noCandle  = math.MaxInt64
 )
 
-// candlesAre takes the candles from the newest state on. All but the last have closed: the one of
-// that state, and those that came and went since.
+// candlesAre takes the candles from the newest state on. All but the last are closed.
 func (c *channel) candlesAre(list []market.Candle) {
 	if len(list) == 0 {
 		c.state, c.newest = []byte{}, anyCandle
@@ -181,8 +179,8 @@ func (c *channel) candlesAre(list []market.Candle) {
 	c.changed(c.writer.candle(nil, &list[last], false), closed)
 }
 
-// bestIs takes the best levels, and sends them if a price or an amount differs from what was sent.
-// A new subscriber gets the newest state in any case.
+// bestIs takes the best levels, and sends them if a price or an amount has changed. A new
+// subscriber gets the newest state in any case.
 func (c *channel) bestIs(v *committed.View) {
 	var best [2]trading.Level
 	for i, side := range [...][]trading.Level{v.Depth.BuyLevels, v.Depth.SellLevels} {
@@ -201,7 +199,7 @@ func (c *channel) bestIs(v *committed.View) {
 func (c *channel) units(m *committed.BookUpdates) {
 	list := m.List
 	if !c.watching {
-		return // the events were on their way when the watch ended
+		return // the events were in flight when the watch ended
 	}
 	if c.kind.policy == socketio.Resync {
 		if list[0].UpdateID != c.updateID+1 {
@@ -221,7 +219,7 @@ func (c *channel) units(m *committed.BookUpdates) {
 	case book:
 		frames = c.writer.orders(nil, list)
 	case diff, depth:
-		// in pieces, so that the rest can be dropped for a slow subscriber
+		// in pieces, so that later ones can be dropped for a slow subscriber
 		for ; len(list) > 1; list = list[1:] {
 			if frames = c.writer.diffs(frames, list[:1], nil); len(frames) >= longestJoined {
 				c.send(frames, nil)
@@ -235,10 +233,10 @@ func (c *channel) units(m *committed.BookUpdates) {
 	}
 }
 
-// statusChanged sends what has begun or ended. The next subscriber asks for the status anew.
+// statusChanged sends the changes. The next subscriber gets a new status.
 func (c *channel) statusChanged(list []committed.StatusChange) {
 	if !c.watching {
-		return // the changes were on their way when the watch ended
+		return // the changes were in flight when the watch ended
 	}
 	c.state = nil
 	if f := c.writer.statusChanges(nil, list, c.hub.names.pairs); len(f) > 0 && c.total > 0 {
@@ -246,7 +244,7 @@ func (c *channel) statusChanged(list []committed.StatusChange) {
 	}
 }
 
-// send gives frames to the shards that have subscribers, and before them those of closed candles.
+// send sends frames to the shards that have subscribers, preceded by closed candles.
 func (c *channel) send(f, closed []byte) {
 	m := &frames{c.topic, f, closed}
 	for i, n := range c.members {
@@ -260,15 +258,15 @@ func (c *channel) send(f, closed []byte) {
 	}
 }
 
-// admit makes the waiting clients subscribers. Their first event is the state, if the channel has
+// admit makes the pending clients subscribers. Their first event is the state, if the channel has
 // one.
 func (c *channel) admit() {
 	clients := make([][]*client, len(c.hub.shards))
-	for _, j := range c.waiting {
+	for _, j := range c.pendingJoins {
 		clients[j.shard.number] = append(clients[j.shard.number], j.client)
 	}
-	c.total += len(c.waiting)
-	c.waiting = nil
+	c.total += len(c.pendingJoins)
+	c.pendingJoins = nil
 	for i, list := range clients {
 		if len(list) > 0 {
 			c.members[i] += len(list)
@@ -284,67 +282,67 @@ func (c *channel) unwatch() {
 	c.hub.public.Unwatch(c.self, c.pair)
 }
 
-// schedule sets the timer for the channel's next look at its pair. It ends the watch when no client
-// has wanted it for an interval.
+// schedule sets the timer for the channel's next state. It ends the watch after an interval without
+// clients.
 func (c *channel) schedule() {
-	if c.asked != 0 {
+	if c.pendingToken != 0 {
 		return
 	}
 	now := time.Now()
 	var wait time.Duration
 	switch {
-	case c.watching && c.total == 0 && len(c.waiting) == 0:
+	case c.watching && c.total == 0 && len(c.pendingJoins) == 0:
 		if wait = c.emptied.Add(c.hub.opts.Interval).Sub(now); wait <= 0 {
 			c.unwatch()
 			return
 		}
-	case len(c.waiting) > 0 && !c.kind.begins:
-	case len(c.waiting) > 0 || c.watching && c.dirty && c.kind.isState():
-		// clients that come and go wait too, which bounds the books that are made
+	case len(c.pendingJoins) > 0 && !c.kind.stateFirst:
+	case len(c.pendingJoins) > 0 || c.watching && c.dirty && c.kind.isState():
+		// joining clients wait too, which bounds the number of books made
 		wait = max(0, c.next.Sub(now))
-	case c.watching && c.family == ticker: // the window moves on
+	case c.watching && c.family == ticker: // the ticker's window moves
 		wait = time.Unix((c.minute+1)*60, int64(time.Millisecond)).Sub(now)
 	default:
 		return
 	}
 	if wait == 0 {
-		c.ask()
+		c.requestState()
 		return
 	}
 	if c.timer == nil {
 		self, public := c.self, c.hub.public
-		c.timer = time.AfterFunc(wait, func() { public.Notify(self, look{}) })
+		c.timer = time.AfterFunc(wait, func() { public.Notify(self, timerFired{}) })
 		return
 	}
 	c.timer.Reset(wait)
 }
 
-// began is the time of the first beat.
-var began = time.Now()
+// firstBeat is the time of the first beat.
+var firstBeat = time.Now()
 
-// nextBeat returns the time at which the next state may follow one of now. It is at least an
-// interval later, and the same for all channels that change all the time. So a subscriber of
-// several channels gets them in one write.
+// nextBeat returns the earliest time of the state after one of now: at least an interval later, and
+// the same for all constantly changing channels. So a subscriber of several channels gets them in
+// one write.
 func nextBeat(now time.Time, interval time.Duration) time.Time {
 	const lateness = 8 // a timer that is late by 1/8 of an interval keeps the beat
 	period := interval + interval/lateness
-	beat := now.Sub(began) / period
-	if late := now.Sub(began) - beat*period; late <= interval/lateness {
-		return began.Add((beat + 1) * period)
+	beat := now.Sub(firstBeat) / period
+	if late := now.Sub(firstBeat) - beat*period; late <= interval/lateness {
+		return firstBeat.Add((beat + 1) * period)
 	}
-	return began.Add((beat + 2) * period) // the timer did not cause this state
+	return firstBeat.Add((beat + 2) * period) // the timer did not cause this state
 }
 
-// look does one turn of the timer, whose task may be done already.
-func (c *channel) look() {
+// onTimer handles the timer, which may be obsolete.
+func (c *channel) onTimer() {
 	if c.watching && c.family == ticker && time.Now().Unix()/60 > c.minute {
 		c.dirty = true
 	}
 	c.schedule()
 }
 
-// failed ends this life of the channel. Its knowledge of its subscribers is lost, so the shards
-// disconnect them.
+// failed handles a restart of the actor. Its list of subscribers is lost, so the shards disconnect
+// them.
 func (c *channel) failed() {
 	if c.timer != nil {
 		c.timer.Stop()

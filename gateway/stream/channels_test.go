@@ -13,8 +13,8 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A client gets no state that may be older than what another node has acknowledged.
-func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
+// A client gets no state that may be older than anything another node has acknowledged.
+func TestClientAtStaleNodeIsDisconnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -31,9 +31,9 @@ func TestAClientThatMayGetAnOldStateIsDisconnected(t *testing.T) {
 	})
 }
 
-func TestEachChannelSaysWhatHappens(t *testing.T) { bubble(t, testEachChannelSaysWhatHappens) }
+func TestEachChannelSendsItsEvents(t *testing.T) { bubble(t, testEachChannelSendsItsEvents) }
 
-func testEachChannelSaysWhatHappens(t *testing.T) {
+func testEachChannelSendsItsEvents(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	first := w.place(0, "BTC_USDT", trading.Sell, 50000.5, 2)
@@ -100,7 +100,7 @@ func testEachChannelSaysWhatHappens(t *testing.T) {
 
 // A client registers for events when it gets the answer that it has joined. No event of a name
 // comes before that, for any pair, also if events happen meanwhile.
-func TestSuccessComesBeforeTheFirstEventOfAName(t *testing.T) {
+func TestSuccessPrecedesFirstEventOfAName(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.place(0, "BTC_USDT", trading.Sell, 50000, 1)
@@ -177,20 +177,19 @@ func testNamesOfChannels(t *testing.T) {
 		`{"channel":"{\"a\":1}","message":"unknown channel"}`} {
 		l.expect("subscribe.error", want)
 	}
-	// Of a channel of all pairs the states come as each pair lets the client in; when all have, the
+	// For a channel of all pairs, states arrive as each pair admits the client; after all, the
 	// success.
-	heard := map[string]int{}
+	received := map[string]int{}
 	for range 4 {
-		heard[l.next().name]++
+		received[l.next().name]++
 	}
-	if heard["orderbook.20"] != 3 || heard["subscribe.success"] != 1 {
-		t.Error(heard)
+	if received["orderbook.20"] != 3 || received["subscribe.success"] != 1 {
+		t.Error(received)
 	}
-	// Unsubscribing is answered to the asking client alone. A second time is as good as once, and
-	// no more comes.
+	// Unsubscribing is answered to the client alone. It is idempotent, and no more events arrive.
 	l.say(`421["unsubscribe","orderbook.20","trades"]`)
 	l.say(`422["unsubscribe",["orderbook.20"]]`)
-	l.say(`423["subscribe",["trades","x","trades"],"trades","x"]`) // two names, said once each
+	l.say(`423["subscribe",["trades","x","trades"],"trades","x"]`) // two names, answered once each
 	l.expect("subscribe.error", `{"channel":"x","message":"unknown channel"}`)
 	l.expect("subscribe.success", `{"channel":"trades","timestamp":*}`)
 	l.say(`424["subscribe"]`)
@@ -207,7 +206,7 @@ func testNamesOfChannels(t *testing.T) {
 	}
 }
 
-func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
+func TestEventIsSentOnceUnderTwoNames(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -239,7 +238,7 @@ func TestAnEventComesOnceUnderTwoNames(t *testing.T) {
 	})
 }
 
-func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
+func TestSilentClientReceivesAllOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.silent = true
@@ -267,9 +266,9 @@ func TestAClientThatSaysNothingHearsAllOrders(t *testing.T) {
 	})
 }
 
-func TestAClientHasAtMostSoManyNames(t *testing.T) { bubble(t, testAClientHasAtMostSoManyNames) }
+func TestNamesPerClientAreBounded(t *testing.T) { bubble(t, testNamesPerClientAreBounded) }
 
-func testAClientHasAtMostSoManyNames(t *testing.T) {
+func testNamesPerClientAreBounded(t *testing.T) {
 	var pairs []*directory.Pair
 	for i := range 200 {
 		pairs = append(pairs, &directory.Pair{Name: fmt.Sprint("P", i)})
@@ -278,7 +277,7 @@ func testAClientHasAtMostSoManyNames(t *testing.T) {
 	if n.topics() != int(status)*200+1 {
 		t.Fatal(n.topics())
 	}
-	c := &client{named: n.newSet()}
+	c := &client{pairChannels: n.newSet()}
 	for i := range maxNames {
 		x, err := n.parse(fmt.Sprint("book_P", i))
 		if err != nil || c.has(&x) || c.count() != i {
@@ -324,11 +323,10 @@ func testAClientHasAtMostSoManyNames(t *testing.T) {
 	}
 }
 
-// A client that asks for a channel by another name than before gets the state as if the channel
-// were new.
-func TestEachNameBeginsWithTheState(t *testing.T) { bubble(t, testEachNameBeginsWithTheState) }
+// A client that requests a channel by another name gets the state as for a new channel.
+func TestEachNameStartsWithTheState(t *testing.T) { bubble(t, testEachNameStartsWithTheState) }
 
-func testEachNameBeginsWithTheState(t *testing.T) {
+func testEachNameStartsWithTheState(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	for plain, event := range map[string]string{"diff": "depth.diff", "ticker": "ticker",
@@ -355,16 +353,16 @@ func testEachNameBeginsWithTheState(t *testing.T) {
 	}
 }
 
-// A client that has heard the orders of all pairs without asking, and then asks for some of them,
+// A silent client that receives the orders of all pairs, and then subscribes to some of them,
 // misses none.
-func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
+func TestSilentClientKeepsRequestedChannels(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		// it may be behind for a while
+		// it may lag behind for a while
 		w := newWorld(t, func(o *socketio.Options) {
 			o.QueueBytes, o.StallTimeout = 64<<20, time.Minute
 		})
 		w.silent = true
-		all := w.listen() // says nothing
+		all := w.listen() // silent
 		place := map[string]int{}
 		at := func(body string) int {
 			for {
@@ -374,7 +372,7 @@ func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 				place[string(all.next().body)] = len(place)
 			}
 		}
-		eventually(t, "it is heard of all pairs", func() bool {
+		eventually(t, "it has received all pairs", func() bool {
 			return w.hub.counts.subscriptions[book].Load() == 3
 		})
 		for range 20 {
@@ -399,21 +397,21 @@ func TestAClientThatSpeaksGoesOnHearingWhatItAsksFor(t *testing.T) {
 			}
 			l.conn.Close()
 			stop()
-			// No trade comes until the client has heard everything.
+			// No trade occurs until the client has received everything.
 			newest := fmt.Sprintf(`"oid":%d,`, w.place(0, "BTC_USDT", trading.Buy, 1, 1))
-			for heard := false; !heard; {
+			for caughtUp := false; !caughtUp; {
 				s := all.next()
 				place[string(s.body)] = len(place)
-				heard = strings.Contains(string(s.body), newest)
+				caughtUp = strings.Contains(string(s.body), newest)
 			}
 		}
 	})
 }
 
-// Whole books are made once in an interval, however many clients come and go.
-func TestBooksAreNotMadeWithoutEnd(t *testing.T) { bubble(t, testBooksAreNotMadeWithoutEnd) }
+// Whole books are made once per interval, however many clients join and leave.
+func TestBooksAreMadeOncePerInterval(t *testing.T) { bubble(t, testBooksAreMadeOncePerInterval) }
 
-func testBooksAreNotMadeWithoutEnd(t *testing.T) {
+func testBooksAreMadeOncePerInterval(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.Interval = 50 * time.Millisecond
 	w.hub.opts.BBOInterval = w.hub.opts.Interval
@@ -436,13 +434,12 @@ func testBooksAreNotMadeWithoutEnd(t *testing.T) {
 	}
 }
 
-// One batch that is larger than the limit of waiting bytes is no reason to disconnect a client that
-// can be given the book.
-func TestALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
-	bubble(t, testALargeBatchOfDifferencesGivesWayToTheBook)
+// A batch larger than the queue's limit does not disconnect a client that can get the book instead.
+func TestLargeBatchIsReplacedByTheBook(t *testing.T) {
+	bubble(t, testLargeBatchIsReplacedByTheBook)
 }
 
-func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
+func testLargeBatchIsReplacedByTheBook(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) {
 		o.QueueBytes, o.StallTimeout = 256<<10, time.Minute
 	})
@@ -451,7 +448,7 @@ func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	l.next()
 	w.listen().subscribe("trades.BTC_USDT") // on the other shard, before the next one connects
 	beside := w.listen()
-	tell := func(n uint64) {
+	send := func(n uint64) {
 		var list []committed.BookUpdate
 		for i := range n {
 			list = append(list, committed.BookUpdate{UpdateID: i + 1,
@@ -460,11 +457,11 @@ func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 		channel := w.hub.channel(w.hub.names.topic(diff, 0))
 		w.engine.Notify(channel, &committed.BookUpdates{List: list})
 	}
-	// What finds nothing waiting does not count, so another batch waits first: some 170 kB, which
-	// is more than the system's buffers take, and less than the limit. A client of the same shard
-	// that joins behind it is answered behind it, and the channel then begins at 0 again.
+	// Deliveries to an empty queue do not count, so another batch is queued first: some 170 kB,
+	// which is more than the system's buffers, and less than the limit. A client of the same shard
+	// that joins after it is answered after it, and the channel then starts at 0 again.
 	l.hold(true)
-	tell(1200)
+	send(1200)
 	beside.subscribe("diff.BTC_USDT")
 	beside.say(`42["unsubscribe","diff.BTC_USDT"]`)
 	eventually(t, "one client is left", func() bool {
@@ -473,18 +470,18 @@ func testALargeBatchOfDifferencesGivesWayToTheBook(t *testing.T) {
 	if n := w.hub.counts.resyncs.Load(); n != 0 {
 		t.Errorf("the book is owed %d times already", n)
 	}
-	tell(10_000)
+	send(10_000)
 	eventually(t, "the book is owed", func() bool { return w.hub.counts.resyncs.Load() == 1 })
 	if n := w.server.Stats().Closed[socketio.SlowClient]; n != 0 {
 		t.Error(n)
 	}
 }
 
-func TestAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
-	bubble(t, testAChannelThatFailsDisconnectsItsSubscribers)
+func TestFailedChannelDisconnectsSubscribers(t *testing.T) {
+	bubble(t, testFailedChannelDisconnectsSubscribers)
 }
 
-func testAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
+func testFailedChannelDisconnectsSubscribers(t *testing.T) {
 	w := newWorld(t, nil)
 	other := w.listen()
 	other.subscribe("trades.BTC_USDT")
@@ -496,12 +493,12 @@ func testAChannelThatFailsDisconnectsItsSubscribers(t *testing.T) {
 		w.engine.Notify(channel,
 			&committed.BookUpdates{List: []committed.BookUpdate{{UpdateID: 777}}})
 		l.ended()
-		// A client that comes back at once is apart from the clients that are still being
-		// forgotten, unless its shard has not heard of the failure yet: then it goes with them.
+		// A client that returns at once is separate from the clients still being removed, unless
+		// its shard has not received the failure yet: then it is disconnected with them.
 		for back := false; !back; {
 			l = w.listen()
 			l.write(`42["subscribe","diff.BTC_USDT"]`) //nolint:errcheck // it may be gone again
-			var s said
+			var s streamEvent
 			if s, back = l.tryNext(); back && s.name != "subscribe.success" {
 				t.Fatalf("%s %s", s.name, s.body)
 			}

@@ -21,12 +21,12 @@ func chapter(t *testing.T) string {
 	return text
 }
 
-func TestThePageNamesAllChannelsAndEvents(t *testing.T) {
+func TestPageListsChannelsAndEvents(t *testing.T) {
 	text := chapter(t)
 	has := func(what, name string) {
 		t.Helper()
 		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("the chapter has not the %s `%s`", what, name)
+			t.Errorf("the chapter lacks the %s `%s`", what, name)
 		}
 	}
 	for f := range families {
@@ -42,7 +42,7 @@ func TestThePageNamesAllChannelsAndEvents(t *testing.T) {
 			has("timeframe", k.watch.Frame.String())
 		}
 		if row := "\n| `" + name + "` | `" + event + "` | "; strings.Count(text, row) != 1 {
-			t.Errorf("the table of channels has not%s", row)
+			t.Errorf("the table of channels lacks%s", row)
 		}
 	}
 	for _, name := range []string{"subscribe", "unsubscribe", "subscribe.success",
@@ -57,17 +57,17 @@ func TestThePageNamesAllChannelsAndEvents(t *testing.T) {
 	}
 }
 
-func TestThePageHasTheLimitsOfAClient(t *testing.T) {
+func TestPageListsClientLimits(t *testing.T) {
 	text := chapter(t)
 	for _, limit := range []string{
 		fmt.Sprintf("A client may have %d names.", maxNames),
 		fmt.Sprintf("for %d seconds.", int(challengeLife.Seconds())),
 		fmt.Sprintf("A key may be logged in on %d sockets of one node.", loginsPerKey),
 		fmt.Sprintf("%d may be on their way (`stream.orders_in_flight`), and %d more wait;",
-			usualInFlight, mostWaiting),
+			usualInFlight, maxWaiting),
 	} {
 		if !strings.Contains(text, limit) {
-			t.Errorf("the chapter has not %q", limit)
+			t.Errorf("the chapter lacks %q", limit)
 		}
 	}
 }

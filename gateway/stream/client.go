@@ -13,58 +13,57 @@ type client struct {
 	socket *socketio.Socket
 	shard  *shard
 	gone   bool
-	silent bool // the client has asked for nothing yet, and gets book_ of all pairs
-	held   bool // the server knows that the client has a subscription or a login
+	silent bool // no request yet: the client gets book_ of all pairs
+	held   bool // Socket.Hold is on: the client has a subscription or a login
 
-	plain   [families]bool // channels of all pairs that the client named
-	named   set            // channels of one pair that the client named
-	joining set            // channels that have not admitted the client yet
-	member  set            // channels whose subscriber the client is
+	allPairs     [families]bool // channels of all pairs that the client named
+	pairChannels set            // channels of one pair that the client named
+	joining      set            // channels that have not admitted the client yet
+	member       set            // channels that have admitted the client
 
-	lane *commandQueue // of its commands; nil: it has sent none. The hooks own it
+	queue *commandQueue // its commands; nil: none yet. The hooks own it
 
-	waits  map[topic]*wait // names without an answer, by their numbers
-	asking int             // number of requests that wait for answers
-	out    []socketio.Delivery
-	// frames of channels that have admitted the client, while an answer to a name of the whole
-	// family is due: the answer goes first
+	waits        map[topic]*wait // unanswered names, by number
+	openRequests int             // number of unanswered requests
+	out          []socketio.Delivery
+	// frames held until the answer to a subscription to the whole family
 	early [families]*backlog // nil: no answer is due
 
-	login atomic.Pointer[login] // nil: the client is not logged in
-	own   uint32                // account of which it gets events; 0: none
-	// token up to which the client has ended its subscriptions to own, those that wait, too
+	login       atomic.Pointer[login] // nil: not logged in
+	feedAccount uint32                // account whose events it gets; 0: none
+	// token up to which the client has ended its subscriptions to own, pending ones included
 	ownUntil atomic.Uint64
-	// The hooks of the client's packets own the rest.
+	// The client's packet hooks own the rest.
 	challenge challenge // for its next login
-	spoken    bool      // the client has asked for something
+	spoken    bool      // the client has sent a request
 
-	// an element for each further message that the client may have in the shard
+	// an element for each further message allowed in the shard
 	turn chan struct{}
 }
 
-// A wait is a name that a client asked for, until all its channels have admitted the client.
+// A wait is a requested name, until all its channels have admitted the client.
 type wait struct {
 	text     string
-	requests []*asked // with this name, each once
+	requests []*openRequest // requests with this name, each once
 }
 
-// An asked is a request without an acknowledgement.
-type asked struct {
+// An openRequest is an unacknowledged request.
+type openRequest struct {
 	event    *socketio.Event
-	channels []string // names that the client joined or left
-	open     int      // number of names that wait
+	channels []string // joined or left names
+	open     int      // number of unanswered names
 }
 
-// done notes that one name waits no more.
-func (a *asked) done(s *shard, c *client) {
+// done marks one name as answered.
+func (a *openRequest) done(s *shard, c *client) {
 	if a.open--; a.open == 0 {
-		c.asking--
+		c.openRequests--
 		a.finish(s, c)
 	}
 }
 
-// finish acknowledges a request, if the client wants that, after the deliveries before it.
-func (a *asked) finish(s *shard, c *client) {
+// finish acknowledges a request, if the client wants that, after all earlier deliveries.
+func (a *openRequest) finish(s *shard, c *client) {
 	if a.event != nil && a.event.WantsAck() {
 		s.deliver(c)
 		list := append([]string{}, a.channels...)
@@ -72,15 +71,15 @@ func (a *asked) finish(s *shard, c *client) {
 	}
 }
 
-// wants reports whether a client asked for a channel, under either name.
+// wants reports whether a client requested a channel, under either name.
 func (c *client) wants(t topic, n *names) bool {
-	return c.named.has(t) || c.plain[n.familyOf(t)]
+	return c.pairChannels.has(t) || c.allPairs[n.familyOf(t)]
 }
 
 // count returns the number of a client's names.
 func (c *client) count() int {
-	n := c.named.len()
-	for _, all := range c.plain {
+	n := c.pairChannels.len()
+	for _, all := range c.allPairs {
 		if all {
 			n++
 		}
@@ -88,7 +87,7 @@ func (c *client) count() int {
 	return n
 }
 
-// hold tells the server whether the client has a subscription or a login, after a change.
+// hold updates Socket.Hold after a change of subscriptions or login.
 func (c *client) hold() {
 	if on := c.count() > 0 || c.login.Load() != nil; on != c.held {
 		c.held = on
@@ -96,22 +95,22 @@ func (c *client) hold() {
 	}
 }
 
-// has reports whether a client asked for a channel by this name.
+// has reports whether a client requested this name.
 func (c *client) has(n *name) bool {
 	if n.all {
-		return c.plain[n.family] && !c.silent
+		return c.allPairs[n.family] && !c.silent
 	}
-	return c.named.has(n.topic)
+	return c.pairChannels.has(n.topic)
 }
 
 func (c *client) set(n *name, on bool) {
 	switch {
 	case n.all:
-		c.plain[n.family] = on
+		c.allPairs[n.family] = on
 	case on:
-		c.named.add(n.topic)
+		c.pairChannels.add(n.topic)
 	default:
-		c.named.remove(n.topic)
+		c.pairChannels.remove(n.topic)
 	}
 }
 
@@ -130,24 +129,24 @@ func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
 	}
 }
 
-// listen subscribes a client without a request to the channels that old clients expect.
+// listen subscribes a silent client to the channels that old clients expect.
 func (s *shard) listen(c *client) {
-	c.silent, c.plain[book] = true, true
+	c.silent, c.allPairs[book] = true, true
 	s.joinAll(c, &name{family: book, all: true})
 }
 
-// speak ends that at the client's first request. The caller calls the returned function when it
-// knows the client's channels. Channels that the client keeps lose nothing.
+// speak ends listen at the client's first request. The caller calls the returned function once the
+// client's channels are set. Channels that the client keeps lose nothing.
 func (s *shard) speak(c *client) (spoken func()) {
 	if !c.silent {
 		return func() {}
 	}
-	c.silent, c.plain[book] = false, false
+	c.silent, c.allPairs[book] = false, false
 	return func() { s.partAll(c, &name{family: book, all: true}) }
 }
 
-// joinAll joins the channels of a name that are not joined yet. It reports whether any channel has
-// not admitted the client yet.
+// joinAll joins the remaining channels of a name. It reports whether any channel has not admitted
+// the client yet.
 func (s *shard) joinAll(c *client, n *name) (open bool) {
 	for t := range s.hub.names.topicsOf(n) {
 		switch {
@@ -171,7 +170,7 @@ func (s *shard) partAll(c *client, n *name) {
 	}
 }
 
-// Errors for the client. errWaiting bounds the requests that wait for admission.
+// Errors for the client. errWaiting bounds the requests waiting for admission.
 var (
 	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(maxNames))
 	errRequest = errors.New(
@@ -184,18 +183,18 @@ var (
 // subscribe answers each name with success, once all of its channels have admitted the client, or
 // with an error.
 func (s *shard) subscribe(m *request) {
-	c, a := m.client, &asked{event: m.event}
+	c, a := m.client, &openRequest{event: m.event}
 	defer s.speak(c)()
-	for i := range m.wishes {
-		n, err := &m.wishes[i].name, m.wishes[i].err
+	for i := range m.targets {
+		n, err := &m.targets[i].name, m.targets[i].err
 		switch {
-		case m.wishes[i].again:
+		case m.targets[i].again:
 			if err == nil && c.has(n) {
 				a.channels = append(a.channels, n.text)
 			}
 			continue
 		case err != nil:
-		case c.asking == maxNames:
+		case c.openRequests == maxNames:
 			err = errWaiting
 		case !c.has(n) && c.count() == maxNames:
 			err = errNames
@@ -204,9 +203,9 @@ func (s *shard) subscribe(m *request) {
 			s.say(c, failure(shown(n.text), err))
 			continue
 		}
-		// A client that is in by another name, or that asks again because it lost the state, gets
-		// the state anew.
-		if kinds[n.family].begins {
+		// A client that is subscribed by another name, or repeats a request because it lost the
+		// state, gets the state again.
+		if kinds[n.family].stateFirst {
 			for t := range s.hub.names.topicsOf(n) {
 				s.rejoin(c, t)
 			}
@@ -215,7 +214,7 @@ func (s *shard) subscribe(m *request) {
 		a.channels = append(a.channels, n.text)
 		if s.joinAll(c, n) {
 			a.open++
-			c.wait(s.hub.names.number(n), n.text, a)
+			c.addWait(s.hub.names.number(n), n.text, a)
 			continue
 		}
 		s.say(c, success(n.text, now()))
@@ -224,11 +223,11 @@ func (s *shard) subscribe(m *request) {
 		a.finish(s, c)
 		return
 	}
-	c.asking++
+	c.openRequests++
 }
 
-// wait keeps a name until its answer, for one more request.
-func (c *client) wait(number topic, text string, a *asked) {
+// addWait adds a request to an unanswered name.
+func (c *client) addWait(number topic, text string, a *openRequest) {
 	w := c.waits[number]
 	if w == nil {
 		if c.waits == nil {
@@ -243,7 +242,7 @@ func (c *client) wait(number topic, text string, a *asked) {
 // shown returns the part of a name that an answer repeats.
 func shown(text string) string { return text[:min(len(text), longestShown)] }
 
-// admittedTo answers the names that waited for a channel, which belongs to two names.
+// admittedTo answers the names completed by a channel, which belongs to two names.
 func (s *shard) admittedTo(c *client, t topic) {
 	if len(c.waits) == 0 {
 		return
@@ -271,12 +270,12 @@ func (s *shard) answer(c *client, number topic) {
 }
 
 func (s *shard) unsubscribe(m *request) {
-	c, a := m.client, &asked{event: m.event}
+	c, a := m.client, &openRequest{event: m.event}
 	defer s.speak(c)()
-	for i := range m.wishes {
-		n, err := &m.wishes[i].name, m.wishes[i].err
+	for i := range m.targets {
+		n, err := &m.targets[i].name, m.targets[i].err
 		switch {
-		case m.wishes[i].again:
+		case m.targets[i].again:
 			if err == nil {
 				a.channels = append(a.channels, n.text)
 			}

@@ -6,20 +6,20 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A name of a whole family is answered when all its channels have admitted the client, and before
-// their first event. Until then their frames wait here.
+// A name of a whole family is answered once all its channels have admitted the client, before their
+// first event. Until then their frames are held here.
 
-// A backlog has the deliveries that wait for an answer. A snapshot, for which many clients wait,
-// does not count, as in the queue of a slow client.
+// A backlog holds the deliveries that wait for an answer. Shared snapshots do not count, as in the
+// queue of a slow client.
 type backlog struct {
 	list  []socketio.Delivery
 	bytes int
-	full  bool // too much came: the client is closed, and nothing is kept for it
-	// by pair, the client's number in audience.early, from 1; 0: not in there. Nil: in none
+	full  bool // over the bound: the client is closed, and nothing is kept
+	// by pair, the client's index in audience.early, plus 1; 0: not in it. Nil: in none
 	at []int32
 }
 
-// backlog returns the backlog of a family, which it makes if there is none.
+// backlog returns the backlog of a family, creating it if necessary.
 func (c *client) backlog(f family) *backlog {
 	if c.early[f] == nil {
 		c.early[f] = new(backlog)
@@ -37,8 +37,8 @@ func cost(d *socketio.Delivery) int {
 	return len(d.Frames) + deliveryOverhead
 }
 
-// keep lets deliveries wait for an answer, up to most bytes. For more it returns false, once, and
-// the caller closes the client: its admission is slow, or a failing channel has forgotten it.
+// keep holds deliveries until an answer, up to most bytes. Above that it returns false, once, and
+// the caller closes the client: its admission is slow, or lost in a failed channel.
 func (c *client) keep(f family, most int, list ...socketio.Delivery) bool {
 	e := c.backlog(f)
 	if e.full {
@@ -66,12 +66,12 @@ func (e *backlog) drop(t topic) {
 	})
 }
 
-// release gives a client the frames that waited for an answer to a name of a whole family. It takes
-// the same time however many clients wait, because after a restart all of them wait.
+// release sends a client the frames held for a family. Its time does not depend on the number of
+// waiting clients, because after a restart all of them wait.
 func (s *shard) release(c *client, f family) {
 	for place := range s.hub.names.pairs {
 		t := s.hub.names.topic(f, place)
-		if s.unwait(c, t) {
+		if s.unholdFrames(c, t) {
 			a := s.topics[t]
 			a.list = append(a.list, subscriber{c, c.socket})
 		}
@@ -82,15 +82,15 @@ func (s *shard) release(c *client, f family) {
 	c.early[f] = nil
 }
 
-// keep lets deliveries wait for an answer, and closes a client for which too much waits.
+// keep holds deliveries until an answer, and closes a client over the bound.
 func (s *shard) keep(c *client, f family, list []socketio.Delivery) {
 	if !c.keep(f, s.hub.opts.QueueBytes, list...) {
 		c.socket.Close(socketio.ServerClose)
 	}
 }
 
-// wait lets a client's frames of a channel wait.
-func (s *shard) wait(c *client, t topic) {
+// holdFrames starts holding a client's frames of a channel.
+func (s *shard) holdFrames(c *client, t topic) {
 	a, n := s.audience(t), s.hub.names
 	e := c.backlog(n.familyOf(t))
 	if e.at == nil {
@@ -100,8 +100,8 @@ func (s *shard) wait(c *client, t topic) {
 	e.at[n.placeOf(t)] = int32(len(a.early))
 }
 
-// unwait ends that wait. It returns false if the client's frames do not wait.
-func (s *shard) unwait(c *client, t topic) bool {
+// unholdFrames stops holding them. It returns false if they are not held.
+func (s *shard) unholdFrames(c *client, t topic) bool {
 	n := s.hub.names
 	f, pair := n.familyOf(t), n.placeOf(t)
 	if e := c.early[f]; e == nil || e.at == nil || e.at[pair] == 0 {
@@ -114,14 +114,14 @@ func (s *shard) unwait(c *client, t topic) bool {
 	moved.early[f].at[pair] = at
 	own[pair] = 0
 	if a.early = a.early[:last]; last == 0 {
-		a.early = nil // gives back the memory of many clients
+		a.early = nil // frees the memory of many clients
 	}
 	return true
 }
 
-// unkeep drops the waiting frames of a channel for a client.
-func (s *shard) unkeep(c *client, t topic) {
-	if s.unwait(c, t) {
+// dropHeld drops a client's held frames of a channel.
+func (s *shard) dropHeld(c *client, t topic) {
+	if s.unholdFrames(c, t) {
 		c.early[s.hub.names.familyOf(t)].drop(t)
 	}
 }

@@ -13,9 +13,9 @@ func aPair(name string) *directory.Pair {
 	return p
 }
 
-// The events that wait for the answer to a name of a whole family are bounded in bytes. A client
-// over that bound never gets an event after a gap.
-func TestEventsThatWaitForAnAnswerAreBoundedInBytes(t *testing.T) {
+// The events held until the answer to a name of a whole family are bounded in bytes. A client over
+// that bound never gets an event after a gap.
+func TestHeldEventsAreBoundedInBytes(t *testing.T) {
 	const most = 10_000
 	c := &client{}
 	event := socketio.Delivery{Tag: 1, Frames: make([]byte, 1000-deliveryOverhead)}
@@ -40,7 +40,7 @@ func TestEventsThatWaitForAnAnswerAreBoundedInBytes(t *testing.T) {
 		topics: make([]*audience, families)}
 	s.release(c, diff)
 	if len(c.out) > 0 {
-		t.Error("something is out for it")
+		t.Error("something was sent to it")
 	}
 	c.keep(trades, most, event)
 	c.early[trades].drop(1)

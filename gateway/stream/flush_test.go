@@ -10,12 +10,12 @@ import (
 	"exchange/core/trading"
 )
 
-func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
+func TestStatesOfAllChannelsShareBeats(t *testing.T) {
 	const interval = 80 * time.Millisecond
 	const beat = 90 * time.Millisecond
 	f := func(asked, next time.Duration) {
 		t.Helper()
-		if got := nextBeat(began.Add(asked), interval).Sub(began); got != next {
+		if got := nextBeat(firstBeat.Add(asked), interval).Sub(firstBeat); got != next {
 			t.Errorf("after %v comes %v, want %v", asked, got, next)
 		}
 	}
@@ -25,17 +25,17 @@ func TestStatesOfAllChannelsHaveTheSameBeats(t *testing.T) {
 	f(beat+11*time.Millisecond, 3*beat) // it was not the timer
 	f(2*beat-1, 3*beat)
 	for asked := time.Duration(0); asked < 4*beat; asked += time.Millisecond / 7 {
-		if gap := nextBeat(began.Add(asked), interval).Sub(began) - asked; gap < interval {
+		if gap := nextBeat(firstBeat.Add(asked), interval).Sub(firstBeat) - asked; gap < interval {
 			t.Fatalf("after %v comes the next in %v", asked, gap)
 		}
 	}
 }
 
-func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
+func TestPausesGrowUnderLoad(t *testing.T) {
 	const ms = time.Millisecond
 	f := func(pause, since, wait, next time.Duration) {
 		t.Helper()
-		if w, n := nextPause(began, began.Add(since), pause); w != wait || n != next {
+		if w, n := nextPause(firstBeat, firstBeat.Add(since), pause); w != wait || n != next {
 			t.Errorf("%v after a flush with a pause of %v: wait %v and then %v, want %v and %v",
 				since, pause, w, n, wait, next)
 		}
@@ -48,7 +48,7 @@ func TestPausesGetLongerAsLongAsThereIsSomethingInEach(t *testing.T) {
 	f(12*ms, 12*ms, 0, 3*ms)
 }
 
-func TestAShardIsWokenForStatesToo(t *testing.T) {
+func TestDeferredMessagesWakeTheShard(t *testing.T) {
 	s := &shard{wake: make(chan struct{}, 1)}
 	s.postSoon(1)
 	s.postSoon(2)
@@ -75,7 +75,7 @@ func TestJoinedPiecesAreBounded(t *testing.T) {
 		var got []int
 		var again, frames []byte
 		for len(pieces) > 0 {
-			frames, pieces = joined(pieces)
+			frames, pieces = joinPieces(pieces)
 			got = append(got, len(frames))
 			again = append(again, frames...)
 		}
@@ -91,11 +91,11 @@ func TestJoinedPiecesAreBounded(t *testing.T) {
 	f([]int{1, 2 * most, 1, 2}, []int{1, 2 * most, 3})
 }
 
-// However many batches the journal releases, a subscriber is written to at most once in each pause,
-// and pauses get longer.
-func TestWritesDoNotFollowEachBatch(t *testing.T) { bubble(t, testWritesDoNotFollowEachBatch) }
+// However many batches the journal releases, a subscriber gets at most one write per pause, and
+// pauses get longer.
+func TestWritesAreBatchedByPauses(t *testing.T) { bubble(t, testWritesAreBatchedByPauses) }
 
-func testWritesDoNotFollowEachBatch(t *testing.T) {
+func testWritesAreBatchedByPauses(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	l.subscribe("diff.BTC_USDT")

@@ -38,15 +38,15 @@ const coin = money.Amount(1e8)
 // The HTTP server writes dates, for which it starts a goroutine that never ends: in no bubble.
 var _ = new(fasthttp.ResponseHeader).Header()
 
-// bubble runs a test in a bubble of today. What others have put into pools stays outside, and what
-// is put there does not leave: channels and timers are of one bubble alone.
+// bubble runs a test in a bubble of today. Pools are emptied before and after, because channels and
+// timers belong to one bubble.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	emptyPools := func() { runtime.GC(); runtime.GC() } // which pools outlive once
 	emptyPools()
 	defer emptyPools()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		began = time.Now()
+		firstBeat = time.Now()
 		f(t)
 	})
 }
@@ -61,8 +61,8 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// goroutines run each mailbox that wakes in a goroutine of its own: the ordinary ones outlive their
-// engine.
+// goroutines run each waking mailbox in a goroutine of its own, because the default ones outlive
+// their engine.
 type goroutines struct{ mailbox.Runners }
 
 func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
@@ -79,10 +79,10 @@ type world struct {
 	http   *fasthttp.Server
 	dialer websocket.Dialer
 	tune   func(*socketio.Options)
-	silent bool        // clients get book_ of all pairs until they speak
-	stale  atomic.Bool // the engine does not know what others have acknowledged
+	silent bool        // clients get book_ of all pairs until their first request
+	stale  atomic.Bool // the engine cannot confirm that it is current
 
-	follows bool // what is public alone is told
+	follows bool // only public data is sent
 	nonces  atomic.Uint64
 	keys    []*directory.Key
 }
@@ -120,7 +120,7 @@ func (w *world) findKeys() {
 
 func (w *world) start() {
 	store := memory.Open(w.disk, persistence.Retention{})
-	store.BeforeSync = func() error { // a disk takes its time
+	store.BeforeSync = func() error { // a disk is slow
 		time.Sleep(time.Millisecond)
 		return nil
 	}
@@ -173,7 +173,7 @@ func (w *world) start() {
 	go w.http.Serve(small{l}) //nolint:errcheck // ends with the listener
 }
 
-// small connections keep little in the system's buffers, so that a slow client is noticed soon.
+// small connections have small system buffers, so that a slow client is noticed soon.
 type small struct{ net.Listener }
 
 func (s small) Accept() (net.Conn, error) {
@@ -209,9 +209,9 @@ func (w *world) pair(name string) *directory.Pair { return w.engine.Pair([]byte(
 // place places an order of a trader and returns its id, 0 if it was refused.
 func (w *world) place(trader int, pair string, side trading.Side, price, amount float64) uint64 {
 	w.t.Helper()
-	wish := actors.OrderRequest{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8),
+	order := actors.OrderRequest{Pair: w.pair(pair), Side: side, Price: money.Price(price * 1e8),
 		Amount: money.Amount(amount * 1e8)}
-	c, err := w.engine.Place(w.keys[trader], w.nonces.Add(1), &wish)
+	c, err := w.engine.Place(w.keys[trader], w.nonces.Add(1), &order)
 	if err != nil {
 		w.t.Error(err)
 		return 0
@@ -233,8 +233,8 @@ func (w *world) cancel(trader int, order uint64) {
 	c.Free()
 }
 
-// A said is an event from the stream.
-type said struct {
+// A streamEvent is an event from the stream.
+type streamEvent struct {
 	name string
 	body json.RawMessage
 }
@@ -246,13 +246,13 @@ type listener struct {
 	turn chan struct{} // full while something is written
 	mu   sync.Mutex
 	more *sync.Cond
-	got  []said // not taken yet
-	over error  // the connection has ended
-	held bool   // it reads nothing
+	got  []streamEvent // not taken yet
+	over error         // the connection has ended
+	held bool          // it reads nothing
 	acks map[string]json.RawMessage
 	id   string // of the socket
 
-	asked int // number of the newest question
+	asked int // number of the newest request
 }
 
 func (w *world) dial() (*websocket.Conn, *http.Response, error) {
@@ -303,7 +303,7 @@ func (l *listener) read() {
 			l.over = err
 		case bytes.HasPrefix(b, []byte("42[")):
 			var list []json.RawMessage
-			var s said
+			var s streamEvent
 			if err := json.Unmarshal(b[2:], &list); err != nil || len(list) != 2 ||
 				json.Unmarshal(list[0], &s.name) != nil {
 				l.over = fmt.Errorf("an event that is none: %s", b)
@@ -341,7 +341,7 @@ func (l *listener) hold(on bool) {
 }
 
 // next waits for the next event.
-func (l *listener) next() said {
+func (l *listener) next() streamEvent {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,7 +354,7 @@ func (l *listener) next() said {
 	return s
 }
 
-// wait waits until something is so, not without end. mu is held.
+// wait waits until a condition holds, for at most a minute. mu is held.
 func (l *listener) wait(what string, ok func() bool) {
 	l.t.Helper()
 	late := false
@@ -373,7 +373,7 @@ func (l *listener) wait(what string, ok func() bool) {
 	}
 }
 
-// expect wants the next event to be this one.
+// expect checks the next event.
 func (l *listener) expect(event, body string) {
 	l.t.Helper()
 	if s := l.next(); s.name != event || !matches(body, string(s.body)) {

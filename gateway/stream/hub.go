@@ -17,7 +17,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// maxNames is the most channels that a client may name, in all and in one call.
+// maxNames is the maximum number of names of a client, in total and in one call.
 const maxNames = 128
 
 // usualInFlight is the default of Options.OrdersInFlight.
@@ -32,25 +32,25 @@ type Options struct {
 	BBOInterval time.Duration
 	// shards is the number of goroutines that share the clients. Default: one for each core.
 	shards int
-	// current is Door.Current, but in tests.
+	// current is Door.Current, except in tests.
 	current func() error
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
 	// whole family, as in socketio.Options. Default 1 MiB.
 	QueueBytes int
-	// Guard lets clients log in. nil: none may, and Absent answers those who try.
+	// Guard lets clients log in. nil: none may, and Absent answers their attempts.
 	Guard  Guard
 	Absent func(*api.Call) (leader string)
-	// OrdersInFlight is the most commands of a client that have no answer. Default 64.
+	// OrdersInFlight is the maximum number of a client's unanswered commands. Default 64.
 	OrdersInFlight int
 }
 
-// A Hub has the channels of one engine, or of what a node that follows shows.
+// A Hub owns the channels of one engine, or of a follower.
 type Hub struct {
 	public   *actors.Public
-	commands actors.Commands // of clients that log in; nil: none may
+	commands actors.Commands // for logged-in clients; nil: none may log in
 	opts     Options
 	names    *names
-	channels []atomic.Pointer[actor.PID] // by topic; nil: no client has wanted it yet
+	channels []atomic.Pointer[actor.PID] // by topic; nil: not started
 	spawning sync.Mutex                  // held while a channel is started
 	shards   []*shard
 	next     atomic.Uint64 // shard of the next client
@@ -58,7 +58,7 @@ type Hub struct {
 	epochs   atomic.Uint64
 	running  sync.WaitGroup // shards
 	counts   counts
-	feeds    []*actor.PID // one for each shard, see desk
+	feeds    []*actor.PID // one per shard, see accountFeed
 	logins   logins
 }
 
@@ -68,10 +68,10 @@ type counts struct {
 	units         atomic.Uint64
 	resyncs       atomic.Uint64
 	commands      atomic.Uint64
-	own           atomic.Int64 // clients that get own events
+	own           atomic.Int64 // clients subscribed to own
 }
 
-// New starts the shards. Channels start when the first client wants them.
+// New starts the shards. Channels start with their first client.
 func New(a *api.API, o Options) *Hub {
 	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
 	o.BBOInterval = cmp.Or(o.BBOInterval, 10*time.Millisecond)
@@ -101,7 +101,7 @@ func New(a *api.API, o Options) *Hub {
 	return h
 }
 
-// channel returns the actor of a channel, and starts it for the first client that wants it.
+// channel returns the actor of a channel, starting it for the first client.
 func (h *Hub) channel(t topic) *actor.PID {
 	if pid := h.channels[t].Load(); pid != nil {
 		return pid
@@ -155,8 +155,8 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 				return socketio.ErrGone
 			}
 			c := &client{socket: s, shard: h.shards[h.next.Add(1)%uint64(len(h.shards))],
-				turn:  make(chan struct{}, messagesAtOnce),
-				named: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
+				turn:         make(chan struct{}, messagesAtOnce),
+				pairChannels: h.names.newSet(), joining: h.names.newSet(), member: h.names.newSet()}
 			s.SetData(c)
 			h.counts.clients.Add(1)
 			c.shard.post(&connected{c, silent})
@@ -164,7 +164,7 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 		},
 		Event: func(s *socketio.Socket, e *socketio.Event) {
 			if c, ok := s.Data().(*client); ok {
-				c.asks(e)
+				c.handleEvent(e)
 			}
 		},
 		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
@@ -177,24 +177,24 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 	}
 }
 
-// errNotCurrent ends a client that would get a state which may be old.
+// errNotCurrent refuses a client that would get a possibly stale state.
 var errNotCurrent = errors.New("this node does not know whether it leads: connect again")
 
-// asks handles a packet of the client: its hook calls it.
-func (c *client) asks(e *socketio.Event) {
+// handleEvent handles a packet of the client, in its hook.
+func (c *client) handleEvent(e *socketio.Event) {
 	h := c.shard.hub
 	switch e.Name {
 	case "subscribe", "unsubscribe":
-		// A state may not be older than what another node has acknowledged already. This one is
-		// none that clients should stay at while it cannot tell.
+		// A state must not be older than anything another node has acknowledged. While this node
+		// cannot ensure that, clients should go elsewhere.
 		if e.Name == "subscribe" && h.opts.current() != nil {
 			c.socket.Close(socketio.ServerClose)
 			return
 		}
-		list, touched := h.names.wishes(channelNames(e.Args))
-		// the packet itself has been counted
+		list, touched := h.names.targets(channelNames(e.Args))
+		// the packet itself is counted already
 		if c.spoken = true; c.socket.Spend(touched-1, h.names.mostTouched()) {
-			c.post(&request{client: c, subscribe: e.Name == "subscribe", wishes: list, event: e})
+			c.post(&request{client: c, subscribe: e.Name == "subscribe", targets: list, event: e})
 		}
 		return
 	}
@@ -210,7 +210,7 @@ func (c *client) asks(e *socketio.Event) {
 	}
 }
 
-// refuse answers what only the node that leads does.
+// refuse answers requests that only the leader serves.
 func (h *Hub) refuse(e *socketio.Event) {
 	if h.opts.Absent == nil {
 		return
@@ -220,30 +220,29 @@ func (h *Hub) refuse(e *socketio.Event) {
 	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
-// accountEvents handle what a client asks for as an account, besides commands.
+// accountEvents are the handlers of account requests, except commands.
 var accountEvents = map[string]func(*client, *socketio.Event){
 	"challenge":       (*client).challenged,
 	"login":           (*client).loggedIn,
-	"logout":          (*client).logsOut,
-	"own.subscribe":   (*client).subscribesOwn,
-	"own.unsubscribe": (*client).unsubscribesOwn,
+	"logout":          (*client).logOut,
+	"own.subscribe":   (*client).subscribeOwn,
+	"own.unsubscribe": (*client).unsubscribeOwn,
 }
 
-// messagesAtOnce is the most messages of a client in its shard: enough to ask for all channels
-// without a round of the shard for each.
+// messagesAtOnce is the maximum number of a client's messages in its shard: enough to request all
+// channels without a flush of the shard for each.
 const messagesAtOnce = 8
 
-// post gives a client's message to its shard, once the shard knows the client and has few of its
-// messages. Meanwhile the hook waits, and with it the session's other packets. A shard waits for no
-// hook, and it lives as long as there are clients.
+// post sends a client's message to its shard, within messagesAtOnce. Meanwhile the hook waits, and
+// with it the session's other packets. A shard never waits for a hook, and it outlives all clients.
 func (c *client) post(m any) {
 	<-c.turn
 	c.shard.post(m)
 }
 
-// channelNames parses a client's arguments: names, or arrays of names. A value that is no text
-// stands for itself, and is refused as unknown. It returns at most maxNames and one, and the last
-// one is refused.
+// channelNames parses a client's arguments: names, or arrays of names. A value that is not a string
+// is used as is, and refused as unknown. It returns at most maxNames+1 names, of which the last is
+// refused.
 func channelNames(args []json.RawMessage) (list []string) {
 	for _, raw := range args {
 		many, err := socketio.Elements(raw, maxNames+1)

@@ -11,35 +11,35 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A login is the right of one socket to act for an account, without a signature and a nonce for
-// each request. It begins with the login that is answered with 200. It ends with a logout, with its
-// socket, or with its key: see committed.End. Any goroutine may use it.
+// A login authorizes one socket to act for an account, without a signature and a nonce for each
+// request. It starts with the answer 200. It ends with a logout, with its socket, or with its key:
+// see committed.Revocation. Any goroutine may use it.
 //
-// The hook of a client's packet finds it in client.login; nil: the socket is not logged in, and the
-// packet is answered with api.NotLoggedIn. A packet with commands goes these steps, in this order:
+// The packet hooks find it in client.login; nil: the socket is not logged in, and the packet is
+// answered with api.NotLoggedIn. A packet with commands takes these steps, in this order:
 //
 //	l.refusal(operation)   each use: the key, its permission, and its account, as of now
-//	l.begin()              the packet is taken; false: an answer to it would come too late
-//	l.Pass(func() {...})   gives one command to its wallet; false: the packet was dropped
+//	l.begin()              the packet is accepted; false: the login has ended
+//	l.Pass(func() {...})   sends one command to its wallet; false: the packet was dropped
 //	l.answer(event, json)  false: the login has ended, and the client gets no answer
-//	l.finish()             all commands of the packet are with their wallets, or dropped
+//	l.finish()             all commands of the packet are at their wallets, or dropped
 //
-// The end of the socket takes back nothing that was begun. Only another login of the key does so,
-// if it names the socket in "ends": cut closes the fence. From then on Pass returns false, and no
-// command that Pass lets through is on its way any more, but all of them are with their wallets.
+// The end of the socket drops no accepted packet. Only another login of the key does, if it names
+// the socket in "ends": cut closes the fence. From then on Pass returns false, and all commands
+// that Pass let through are at their wallets.
 type login struct {
-	key   *directory.Key // its account and permissions, too
-	owner *client
-	ends  string // id of a socket that may log in with the key no more; "": none
+	key      *directory.Key // with account and permissions
+	client   *client
+	replaces string // id of the socket that this login replaces; "": none
 
-	session *actors.Session // whose end cancels orders; nil: that of this login cancels none
+	session *actors.Session // session whose end cancels orders; nil: none
 
-	mu    sync.Mutex
-	stage loginStage // guarded by mu
-	open  int        // guarded by mu: packets that have begun and not finished
-	begun bool       // guarded by mu: the wallet may know the session
+	mu           sync.Mutex
+	stage        loginStage // guarded by mu
+	open         int        // guarded by mu: packets between begin and finish
+	sessionBegun bool       // guarded by mu: the wallet may have the session
 
-	fence sync.RWMutex // held for reading while a command is given to its wallet
+	fence sync.RWMutex // read-held while a command is sent to its wallet
 	cutUp bool         // guarded by fence
 }
 
@@ -52,8 +52,8 @@ const (
 	loginOver
 )
 
-// refusal returns the failure of an operation for the key of the login now, and its about; nil: the
-// key may use it. The directory may know of the end of a key before the login has heard of it.
+// refusal returns the failure of an operation for the login's key now, and its about; nil: the key
+// may use it. The directory may have a revocation before the login ends.
 func (l *login) refusal(o *api.Operation) (f *api.Failure, about string) {
 	if l.key.Revoked() {
 		return api.Unauthenticated, ""
@@ -61,8 +61,8 @@ func (l *login) refusal(o *api.Operation) (f *api.Failure, about string) {
 	return o.Refusal(l.key)
 }
 
-// begin notes that a packet has commands which are not with their wallets yet. It returns false if
-// the login has ended.
+// begin registers a packet with commands in flight to wallets. It returns false if the login has
+// ended.
 func (l *login) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,19 +73,20 @@ func (l *login) begin() bool {
 	return true
 }
 
-// finish ends what begin began.
+// finish unregisters a packet of begin.
 func (l *login) finish() {
 	l.mu.Lock()
 	l.open--
 	over := l.open == 0 && l.stage == loginOver
 	l.mu.Unlock()
 	if over {
-		l.owner.shard.hub.logins.remove(l)
+		l.client.shard.hub.logins.remove(l)
 	}
 }
 
-// Pass implements actors.Gate: it calls give, which gives one command to its wallet and does not
-// wait for its outcome. It returns false, and calls nothing, if another login has ended the socket.
+// Pass implements actors.Gate: it calls give, which sends one command to its wallet without waiting
+// for its outcome. It returns false, and does not call give, if another login has replaced this
+// one.
 func (l *login) Pass(give func()) bool {
 	l.fence.RLock()
 	defer l.fence.RUnlock()
@@ -95,81 +96,81 @@ func (l *login) Pass(give func()) bool {
 	return !l.cutUp
 }
 
-// cut closes the socket for good: see login.
+// cut closes the socket permanently: see login.
 func (l *login) cut() {
 	l.fence.Lock()
 	l.cutUp = true
 	l.fence.Unlock()
-	l.owner.socket.Close(socketio.ServerClose)
+	l.client.socket.Close(socketio.ServerClose)
 }
 
 // answer acknowledges an event with an answer to the account, unless the login has ended. Nothing
-// goes out as the account behind the event login.end.
+// is sent for the account after the event login.end.
 func (l *login) answer(e *socketio.Event, payload []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stage == loginOver {
 		return false
 	}
-	l.stage = loginLives // the first answer is that to the login
+	l.stage = loginLives // the first answer is that of the login
 	e.AckJSON(payload)   //nolint:errcheck // the client may be gone, or have asked for none
 	return true
 }
 
-// begins tells the wallet of the login's session, if it has one. False: the call is answered. The
-// login may end meanwhile: then the session ends behind its begin.
-func (l *login) begins(call *api.Call) (ok bool) {
+// beginSession starts the login's session at the wallet, if it has one. False: the call is
+// answered. If the login ends meanwhile, the session ends after its begin.
+func (l *login) beginSession(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
 	}
-	begun := true // for what a panic leaves behind
+	begun := true // in case of a panic
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.begun = begun; begun && l.stage == loginOver {
+		if l.sessionBegun = begun; begun && l.stage == loginOver {
 			l.loseSession()
 		}
 	}()
-	l.owner.socket.Rest(func() { ok = call.BeginSession(l.session, l) })
+	l.client.socket.Rest(func() { ok = call.BeginSession(l.session, l) })
 	begun = ok || call.Failure == api.OutcomeUnknown
 	return ok
 }
 
-// leaves has the end of the login's session cancel nothing. False: the call is answered.
-func (l *login) leaves(call *api.Call) (ok bool) {
+// leaveSession ends the login's session without cancelling orders. False: the call is answered.
+func (l *login) leaveSession(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
 	}
-	l.owner.socket.Rest(func() { ok = call.LeaveSession(l.key, l.session, l) })
+	l.client.socket.Rest(func() { ok = call.LeaveSession(l.key, l.session, l) })
 	return ok
 }
 
-// loseSession tells the wallet of the session's end, which changes nothing if the client has left.
-func (l *login) loseSession() { l.owner.shard.hub.commands.SessionLost(l.key, l.session.Number) }
+// loseSession reports the session's end to the wallet, with no effect after leaveSession.
+func (l *login) loseSession() { l.client.shard.hub.commands.SessionLost(l.key, l.session.Number) }
 
-// over ends the login. If the client knows of the login, a detail tells it the end; "": it is told
-// nothing. False: the login had ended before. The shard of the client calls it for the end of a
-// key, behind all deliveries for the account until then.
+// over ends the login. A detail is sent to the client if its login was answered; "": nothing is
+// sent. False: the login had ended before. For a revocation the client's shard calls it, after all
+// earlier deliveries for the account.
 func (l *login) over(detail string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	told := l.stage == loginLives
+	answered := l.stage == loginLives
 	if l.stage == loginOver {
 		return false
 	}
 	l.stage = loginOver
-	if l.begun {
+	if l.sessionBegun {
 		l.loseSession()
 	}
-	if told && detail != "" {
+	if answered && detail != "" {
 		b := append(encode.Text([]byte(`{"detail":`), detail), '}')
-		l.owner.socket.Deliver([]socketio.Delivery{{Tag: answers, Policy: socketio.Keep,
+		l.client.socket.Deliver([]socketio.Delivery{{Tag: answers, Policy: socketio.Keep,
 			Frames: socketio.AppendFrame(nil, "/", "login.end", b)}}, nil)
 	}
 	return true
 }
 
-// isOver reports whether the login has ended, and whether nothing of it is on its way any more.
+// isOver reports whether the login has ended, and whether it has no packets in flight.
 func (l *login) isOver() (ended, idle bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +178,7 @@ func (l *login) isOver() (ended, idle bool) {
 }
 
 // acknowledgement returns a call's answer in the form of all private events: status and body of
-// REST, and the seconds until the client may come back, if there are any.
+// REST, and the seconds until a retry, if any.
 func acknowledgement(c *api.Call, wait int) []byte {
 	body, _ := c.Body()
 	b := strconv.AppendInt([]byte(`{"status":`), int64(c.Status), 10)

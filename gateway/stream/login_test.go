@@ -16,7 +16,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// A testGuard lets clients in whose signature is the word "right", or the challenge in its place.
+// A testGuard accepts clients whose signature is the word "right", or the challenge.
 type testGuard struct{ w *world }
 
 func (testGuard) Challenge() string { return "a challenge" }
@@ -92,8 +92,8 @@ func (l *listener) sid() string {
 	return l.id
 }
 
-// A node that follows tells what is public, and says to a client that wants more where that is.
-func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
+// A follower without commands sends public data, and refers other requests to the leader.
+func TestAccountEventsAreRefusedAtFollower(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.stop()
@@ -118,9 +118,9 @@ func TestAnAccountsEventsAreRefusedWhereANodeFollows(t *testing.T) {
 	})
 }
 
-func TestALoginTakesOneChallengeEach(t *testing.T) { bubble(t, testALoginTakesOneChallengeEach) }
+func TestLoginConsumesItsChallenge(t *testing.T) { bubble(t, testLoginConsumesItsChallenge) }
 
-func testALoginTakesOneChallengeEach(t *testing.T) {
+func testLoginConsumesItsChallenge(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.listen()
 	const none = `{"status":401,"body":{"detail":"There is no challenge for this socket, or it ` +
@@ -138,7 +138,7 @@ func testALoginTakesOneChallengeEach(t *testing.T) {
 		t.Error(got)
 	}
 	if got := l.ask("login", fields); got != none {
-		t.Error("a challenge was good twice:", got)
+		t.Error("a challenge was accepted twice:", got)
 	}
 	l.in("key-trader-0")
 	l.ask("challenge")
@@ -172,9 +172,9 @@ func testHostileLoginsAreAnswered(t *testing.T) {
 	l.in("key-trader-0")
 }
 
-func TestAKeyHasSoManyLoginsAndNoMore(t *testing.T) { bubble(t, testAKeyHasSoManyLoginsAndNoMore) }
+func TestLoginsPerKeyAreBounded(t *testing.T) { bubble(t, testLoginsPerKeyAreBounded) }
 
-func testAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
+func testLoginsPerKeyAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	var all []*listener
 	for range loginsPerKey {
@@ -190,7 +190,7 @@ func testAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
 	}
 	l.in("key-trader-1")
 	l.ask("logout")
-	// a socket takes the place of the one that it ends, and of one that has logged out
+	// a socket replaces another one, and one that has logged out
 	l.in("key-trader-0", "ends", all[0].sid())
 	all[0].ended()
 	last := w.listen()
@@ -204,9 +204,9 @@ func testAKeyHasSoManyLoginsAndNoMore(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAKeyEndsItsLogins(t *testing.T) { bubble(t, testTheEndOfAKeyEndsItsLogins) }
+func TestRevocationEndsLogins(t *testing.T) { bubble(t, testRevocationEndsLogins) }
 
-func testTheEndOfAKeyEndsItsLogins(t *testing.T) {
+func testRevocationEndsLogins(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "second", "secret", event.PermissionRead, nil))
 	first, second, other := w.listen(), w.listen(), w.listen()
@@ -249,9 +249,9 @@ func (w *world) loginOf(key string) *login {
 	return list[0]
 }
 
-// Behind the answer to a login that ends a socket, nothing of that socket reaches a wallet, though
-// the socket is gone and its packets were taken before.
-func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
+// After the answer to a login that replaces a socket, no command of that socket reaches a wallet,
+// even if its packets were accepted before.
+func TestLoginReplacesEarlierSocket(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		old := w.listen()
@@ -259,7 +259,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 		l := w.loginOf("key-trader-0")
 		if f, _ := l.refusal(&api.Operation{Permission: event.PermissionTrade}); f != nil ||
 			!l.begin() || !l.begin() {
-			t.Fatal("a login that lives takes no packet")
+			t.Fatal("a live login accepts no packet")
 		}
 		inside, leave := make(chan struct{}), make(chan struct{})
 		var sending sync.WaitGroup
@@ -267,7 +267,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 		go func() {
 			defer sending.Done()
 			if !l.Pass(func() { close(inside); <-leave }) {
-				t.Error("a command was dropped before there was a reason")
+				t.Error("a command was dropped without reason")
 			}
 		}()
 		<-inside
@@ -279,7 +279,7 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 			acked <- fresh.ask("login", map[string]string{"key": "key-trader-0", "sign": "right",
 				"ends": old.sid()})
 		}()
-		for !cutting(l) { // the new login waits for the command that is on its way
+		for !cutting(l) { // the new login waits for the command in flight
 			select {
 			case got := <-acked:
 				t.Fatalf("answered before the command was with its wallet: %s", got)
@@ -293,16 +293,16 @@ func TestALoginEndsAnEarlierSocketForGood(t *testing.T) {
 		}
 		sending.Wait()
 		l.finish()
-		if l.Pass(func() { t.Error("a command was sent behind the end of its socket") }) {
+		if l.Pass(func() { t.Error("a command was sent after the end of its socket") }) {
 			t.Error("it was not dropped")
 		}
 		l.finish()
 		synctest.Wait() // for the end of the old socket, which the close began
 		if w.loginOf("key-trader-0") == l {
-			t.Error("the login that is over is kept")
+			t.Error("the ended login is kept")
 		}
-		// and the socket may not come back under its id
-		if _, f := w.hub.logins.add(&login{key: l.key, owner: l.owner}); f != api.LoginEnded {
+		// and the socket may not return under its id
+		if _, f := w.hub.logins.add(&login{key: l.key, client: l.client}); f != api.LoginEnded {
 			t.Errorf("%v", f)
 		}
 	})
@@ -317,7 +317,7 @@ func cutting(l *login) bool {
 	return true
 }
 
-func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
+func TestLoginReplacingUnknownSocketSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, other := w.listen(), w.listen()
@@ -329,7 +329,7 @@ func TestALoginThatEndsAnUnknownSocketGoesOn(t *testing.T) {
 	})
 }
 
-func TestALoginEndsWhatASilentClientHears(t *testing.T) {
+func TestLoginEndsDefaultSubscription(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.silent = true
@@ -339,7 +339,7 @@ func TestALoginEndsWhatASilentClientHears(t *testing.T) {
 		w.place(0, "BTC_USDT", 1, 100, 1)
 		l.in("key-trader-0")
 		if l.mu.Lock(); len(l.got) > 0 {
-			t.Errorf("it still hears %s", l.got[0].name)
+			t.Errorf("it still receives %s", l.got[0].name)
 		}
 		l.mu.Unlock()
 	})

@@ -14,27 +14,26 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A Guard is the edge, as logins need it. It knows the secrets of keys, and how often the clients
-// of an address may fail.
+// A Guard is the part of the edge that logins need. It has the secrets of keys, and the limits of
+// failures per address.
 type Guard interface {
-	// Challenge returns a text that no client can guess.
+	// Challenge returns an unguessable text.
 	Challenge() string
-	// Begin makes a call ready, which has had no use before.
+	// Begin prepares a fresh call.
 	Begin(c *api.Call)
-	// Login finds the key that a proof names, for a client at an address, and verifies the proof.
-	// It sets the call's key, or answers the call. wait is the number of seconds after which the
-	// client may come back; 0: there is no such number.
+	// Login finds the key of a proof, for a client at an address, and verifies the proof. It sets
+	// the call's key, or answers the call. wait is the number of seconds until a retry; 0: none.
 	Login(c *api.Call, from netip.Addr, p *Proof) (wait int)
 	// Read takes a token of a key's private reads, or answers the call.
 	Read(c *api.Call, key *directory.Key) (wait int)
 	// Permit reports whether the call's key may use an operation now, and takes its tokens. False:
 	// the call is answered.
 	Permit(c *api.Call, o *api.Operation) bool
-	// Report logs an answer that is, or has, a failure of ours; event is the client's.
+	// Report logs an answer with a failure of the server; event is the client's.
 	Report(c *api.Call, event string)
 }
 
-// A Proof is a client's proof that it has the secret of a key: the signature of a challenge.
+// A Proof proves that a client has the secret of a key: the signature of a challenge.
 type Proof struct{ Key, Sign, Challenge string }
 
 // Bounds of logins.
@@ -43,32 +42,32 @@ const (
 	loginsPerKey  = 16
 )
 
-// A challenge is what the next login of a socket has to sign, once.
+// A challenge is the text that the next login of a socket must sign, once.
 type challenge struct {
 	text  string // "": none
 	until time.Time
 }
 
-// logins are the logins of a hub.
+// logins holds the logins of a hub.
 type logins struct {
 	mu sync.Mutex
-	of map[uint32][]*login // guarded by mu: by the number of the key
-	n  int                 // guarded by mu: number of them
+	of map[uint32][]*login // by key number; guarded by mu
+	n  int                 // number of logins; guarded by mu
 
-	sessions atomic.Uint64 // so far, of the logins whose end cancels orders
+	sessions atomic.Uint64 // sessions so far
 }
 
-// add adds a login, or returns why there must not be one more. earlier is the login whose socket
-// the new one ends, nil if there is none.
+// add adds a login, or returns why it is refused. earlier is the login that the new one replaces,
+// nil if none.
 func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, live := l.owner.socket.ID(), 0
+	id, live := l.client.socket.ID(), 0
 	for _, x := range s.of[l.key.Number] {
 		switch ended, _ := x.isOver(); {
-		case x.ends == id:
+		case x.replaces == id:
 			return nil, api.LoginEnded
-		case x.owner.socket.ID() == l.ends:
+		case x.client.socket.ID() == l.replaces:
 			earlier = x
 		case !ended:
 			live++
@@ -85,7 +84,7 @@ func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
 	return earlier, nil
 }
 
-// remove removes a login that is over, once all of it has reached the wallets.
+// remove removes an ended login, once all its commands have reached the wallets.
 func (s *logins) remove(l *login) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +101,7 @@ func (s *logins) remove(l *login) {
 	s.of[l.key.Number] = list
 }
 
-// endedBy returns the logins that have come to an end.
+// endedBy returns the logins that a revocation ends.
 func (s *logins) endedBy(x committed.Revocation) []*login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *logins) count() int {
 	return s.n
 }
 
-// detailOf returns the text by which clients learn of an end.
+// detailOf returns the text about a revocation for clients.
 func detailOf(x committed.Revocation) string {
 	if x.Key != 0 {
 		return "The key is revoked."
@@ -135,7 +134,7 @@ func detailOf(x committed.Revocation) string {
 	return api.AccountFrozen.Detail
 }
 
-// challenged gives the client a challenge, in the place of an earlier one.
+// challenged sends the client a challenge, which replaces an earlier one.
 func (c *client) challenged(e *socketio.Event) {
 	c.speakUp()
 	guard := c.shard.hub.opts.Guard
@@ -143,18 +142,18 @@ func (c *client) challenged(e *socketio.Event) {
 	e.Ack(map[string]string{"challenge": c.challenge.text}) //nolint:errcheck // it may be gone
 }
 
-// loggedIn logs the client in, or answers why not.
+// loggedIn handles a login.
 func (c *client) loggedIn(e *socketio.Event) {
 	c.speakUp()
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
 	l, wait := c.proven(&call, e.Args)
-	if l != nil && c.begins(l, &call) {
+	if l != nil && c.startLogin(l, &call) {
 		if call.LoggedInAs(l.key, l.session); l.answer(e, acknowledgement(&call, 0)) {
 			c.post(&changed{c})
 			return
 		}
-		call.Fail(api.Unauthenticated, "") // the key has ended just now
+		call.Fail(api.Unauthenticated, "") // the key was revoked just now
 	}
 	if l != nil {
 		c.loggedOut()
@@ -163,8 +162,7 @@ func (c *client) loggedIn(e *socketio.Event) {
 	e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
 }
 
-// proven returns the login that a client asks for, once its proof was found right; nil: the call is
-// answered.
+// proven returns a new login, once its proof is verified; nil: the call is answered.
 func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait int) {
 	if c.login.Load() != nil {
 		call.Fail(api.LoggedIn, "")
@@ -192,12 +190,12 @@ func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait 
 	if session != nil {
 		session.Number = c.shard.hub.logins.sessions.Add(1)
 	}
-	return &login{key: call.Key, owner: c, ends: call.Text("ends"), session: session}, 0
+	return &login{key: call.Key, client: c, replaces: call.Text("ends"), session: session}, 0
 }
 
-// begins lets a login begin, unless the call is answered. From add on the login is told of the end
-// of its key, and asks only then whether that has come before.
-func (c *client) begins(l *login, call *api.Call) bool {
+// startLogin starts a login, unless the call is answered. From add on the login receives
+// revocations, and only then checks whether one came before.
+func (c *client) startLogin(l *login, call *api.Call) bool {
 	h := c.shard.hub
 	earlier, f := h.logins.add(l)
 	if f != nil {
@@ -217,11 +215,11 @@ func (c *client) begins(l *login, call *api.Call) bool {
 		if l.session != nil && earlier != nil && earlier.session != nil {
 			l.session.Instead = earlier.session.Number
 		}
-		begun := l.begins(call)
+		begun := l.beginSession(call)
 		if earlier != nil && (begun || call.Failure == api.OutcomeUnknown) {
 			earlier.cut() // its session may be over
 			if err := h.commands.Settle(l.key); err != nil && begun {
-				call.FailWith(err) // its commands may still be on their way
+				call.FailWith(err) // its commands may still be in flight
 				begun = false
 			}
 		}
@@ -230,7 +228,7 @@ func (c *client) begins(l *login, call *api.Call) bool {
 	return false
 }
 
-// loggedOut ends the client's login, if it has one, and tells the client nothing.
+// loggedOut ends the client's login, if any, without a message to the client.
 func (c *client) loggedOut() bool {
 	l := c.login.Swap(nil)
 	if l == nil || !l.over("") {
@@ -240,14 +238,14 @@ func (c *client) loggedOut() bool {
 	return true
 }
 
-// logsOut answers a logout. While it is not certain that the end of the socket cancels nothing, the
-// client does not hear of success; when it is certain that it does, the client stays logged in.
-func (c *client) logsOut(e *socketio.Event) {
+// logOut handles a logout. It succeeds only if the end of the socket certainly cancels nothing. If
+// it certainly cancels orders, the client stays logged in.
+func (c *client) logOut(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
 	l := c.login.Load()
 	switch {
-	case l != nil && !l.leaves(&call):
+	case l != nil && !l.leaveSession(&call):
 		if call.Failure == api.OutcomeUnknown && c.loggedOut() {
 			c.shard.post(&ownLeaves{client: c})
 		}
@@ -261,7 +259,7 @@ func (c *client) logsOut(e *socketio.Event) {
 	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
-// speakUp ends what a silent client hears, at its first request.
+// speakUp ends the default subscription of a silent client, at its first request.
 func (c *client) speakUp() {
 	if !c.spoken {
 		c.spoken = true
@@ -269,14 +267,14 @@ func (c *client) speakUp() {
 	}
 }
 
-// ended tells a client that its login has come to an end, behind all deliveries until then.
-func (s *shard) ended(m *loginEnded) {
-	c := m.login.owner
+// endLogin ends a client's login, and notifies the client after all earlier deliveries.
+func (s *shard) endLogin(m *loginEnded) {
+	c := m.login.client
 	s.deliver(c)
 	if c.login.Load() == m.login {
 		s.ownPart(c)
 	}
-	c.login.CompareAndSwap(m.login, nil) // before the client hears of it, and logs in again
+	c.login.CompareAndSwap(m.login, nil) // before the client is notified, and logs in again
 	if m.login.over(m.detail) {
 		s.hub.logins.remove(m.login)
 	}

@@ -14,7 +14,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-func TestDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
+func TestDepthSendsTextLevelsWithChecksum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -42,7 +42,7 @@ func TestDepthTellsLevelsAsTextWithAChecksum(t *testing.T) {
 
 // The checksum is of the best ten levels of each side after the batch, and stands in the last event
 // of the batch.
-func TestABatchHasOneChecksumInItsLastEvent(t *testing.T) {
+func TestChecksumIsInLastEventOfBatch(t *testing.T) {
 	var d market.Depth
 	text := ""
 	for i := range 12 {
@@ -67,7 +67,7 @@ func TestABatchHasOneChecksumInItsLastEvent(t *testing.T) {
 		t.Errorf("%q\ndoes not end with\n%s", got, want)
 	}
 	if got := string(w.diffs(nil, units, nil)); strings.Contains(got, "checksum") {
-		t.Errorf("%q has a checksum in the midst of a batch", got)
+		t.Errorf("%q has a checksum in the middle of a batch", got)
 	}
 	w.text = false
 	if got := string(w.diffs(nil, units, &d)); strings.Contains(got, "checksum") {
@@ -91,23 +91,23 @@ func testFullTradesNameBothOrders(t *testing.T) {
 		`"timestamp":*,"amount":0.5,"taker_order":%d,"maker_order":%d}`, taker, second))
 	w.place(0, "ETH_USDT", trading.Buy, 7, 1)
 	seller := w.place(1, "ETH_USDT", trading.Sell, 7, 1)
-	heard := map[string]string{}
+	got := map[string]string{}
 	for range 2 {
 		s := l.next()
-		heard[s.name] = string(s.body)
+		got[s.name] = string(s.body)
 	}
 	if !matches(fmt.Sprintf(`{"id":3,"price":7,"pair":"ETH_USDT","type":"sell","timestamp":*,`+
 		`"amount":1,"taker_order":%d,"maker_order":%d}`, seller, seller-1),
-		heard["trades.full"]) || !matches(`{"id":3,"price":7,"pair":"ETH_USDT","type":"sell",`+
-		`"timestamp":*,"amount":1}`, heard["trades"]) {
-		t.Error(heard)
+		got["trades.full"]) || !matches(`{"id":3,"price":7,"pair":"ETH_USDT","type":"sell",`+
+		`"timestamp":*,"amount":1}`, got["trades"]) {
+		t.Error(got)
 	}
 }
 
-// bbo tells of the best prices and the amounts there, and of nothing else.
-func TestBBOTellsOnlyOfTheBestPrices(t *testing.T) { bubble(t, testBBOTellsOnlyOfTheBestPrices) }
+// bbo sends only the best prices and the amounts there.
+func TestBBOSendsOnlyBestPrices(t *testing.T) { bubble(t, testBBOSendsOnlyBestPrices) }
 
-func testBBOTellsOnlyOfTheBestPrices(t *testing.T) {
+func testBBOSendsOnlyBestPrices(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.opts.BBOInterval = time.Millisecond
 	l := w.listen()
@@ -117,7 +117,7 @@ func testBBOTellsOnlyOfTheBestPrices(t *testing.T) {
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	l.expect("bbo", `{"pair":"BTC_USDT","update_id":1,"timestamp":*,"buy":null,`+
 		`"sell":{"price":100,"amount":1}}`)
-	w.place(0, "BTC_USDT", trading.Sell, 101, 1) // behind the best
+	w.place(0, "BTC_USDT", trading.Sell, 101, 1) // worse than the best
 	w.place(1, "BTC_USDT", trading.Buy, 99, 0.5)
 	l.expect("bbo", `{"pair":"BTC_USDT","update_id":3,"timestamp":*,`+
 		`"buy":{"price":99,"amount":0.5},"sell":{"price":100,"amount":1}}`)
@@ -125,7 +125,7 @@ func testBBOTellsOnlyOfTheBestPrices(t *testing.T) {
 	w.place(1, "BTC_USDT", trading.Buy, 99, 0.25) // more at the same price
 	l.expect("bbo", `{"pair":"BTC_USDT","update_id":5,"timestamp":*,`+
 		`"buy":{"price":99,"amount":0.75},"sell":{"price":100,"amount":1}}`)
-	w.place(1, "BTC_USDT", trading.Buy, 97, 2) // not told; a new subscriber begins behind it
+	w.place(1, "BTC_USDT", trading.Buy, 97, 2) // not sent; a new subscriber starts after it
 	other := w.listen()
 	other.say(`42["subscribe","bbo.BTC_USDT"]`)
 	other.expect("subscribe.success", `{"channel":"bbo.BTC_USDT","timestamp":*}`)
@@ -139,7 +139,7 @@ func testBBOTellsOnlyOfTheBestPrices(t *testing.T) {
 	other.expect("bbo", want)
 }
 
-// The newest candle is told when it changes, and once more when it has closed.
+// The newest candle is sent when it changes, and once more when it has closed.
 func TestCandlesCloseOnce(t *testing.T) { bubble(t, testCandlesCloseOnce) }
 
 func testCandlesCloseOnce(t *testing.T) {
@@ -154,7 +154,7 @@ func testCandlesCloseOnce(t *testing.T) {
 	w.place(1, "BTC_USDT", trading.Buy, 100, 0.5)
 	l.expect("candles", `{"time":*,"open":100,"high":100,"low":100,"close":100,"volume":0.5,`+
 		`"pair":"BTC_USDT","timeframe":"D","closed":false}`)
-	// a look brings several candles: those of a batch, or of a while in which the channel waited
+	// an update contains several candles: those of a batch, or since the last state
 	channel := w.hub.channel(w.hub.names.topic(candles+family(market.Day), 0))
 	show := func(days ...int64) {
 		var list []market.Candle
@@ -189,10 +189,10 @@ func testCandlesCloseOnce(t *testing.T) {
 	}
 }
 
-// Of what gathers between two flushes the newest state goes, and all candles that have closed.
-func TestAFlushHasEachClosedCandle(t *testing.T) { bubble(t, testAFlushHasEachClosedCandle) }
+// Between two flushes the newest state is kept, and all closed candles.
+func TestFlushContainsClosedCandles(t *testing.T) { bubble(t, testFlushContainsClosedCandles) }
 
-func testAFlushHasEachClosedCandle(t *testing.T) {
+func testFlushContainsClosedCandles(t *testing.T) {
 	s, c, _ := deafShard(newWorld(t, nil))
 	at := s.hub.names.topic(candles, 0)
 	c.set(&name{topic: at}, true)
@@ -208,12 +208,12 @@ func testAFlushHasEachClosedCandle(t *testing.T) {
 		got += fmt.Sprintf("%d:%s", d.Policy, d.Frames)
 	}
 	if want := fmt.Sprintf("%d:A B %d:c2 ", socketio.Final, socketio.Latest); got != want {
-		t.Errorf("%q goes, want %q", got, want)
+		t.Errorf("%q is sent, want %q", got, want)
 	}
 }
 
-// Channels that no client has wanted have no actor: there are fifteen for each pair.
-func TestAChannelStartsWithItsFirstClient(t *testing.T) {
+// Channels without clients so far have no actor: there are fifteen for each pair.
+func TestChannelStartsWithFirstClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		started := func() (n int) {

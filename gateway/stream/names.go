@@ -9,11 +9,11 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A topic is the number of a channel: its family times the number of pairs, plus its pair's place.
-// status comes last.
+// A topic is the number of a channel: its family times the number of pairs, plus its pair's index.
+// status is last.
 type topic uint32
 
-// answers is the tag of success and error, which belong to no channel.
+// answers is the tag of success and error messages, which belong to no channel.
 const answers = ^uint32(0)
 
 // A name is the name of one channel, or of a family's channels of all pairs.
@@ -24,10 +24,10 @@ type name struct {
 	topic  topic // unless all
 }
 
-// names has the names of all channels.
+// names resolves the names of all channels.
 type names struct {
 	pairs  []*directory.Pair
-	places map[string]int // of pairs
+	places map[string]int // index in pairs, by name
 }
 
 func newNames(pairs []*directory.Pair) *names {
@@ -44,15 +44,15 @@ func (n *names) topic(f family, place int) topic { return topic(int(f)*len(n.pai
 
 func (n *names) familyOf(t topic) family { return family(int(t) / len(n.pairs)) }
 
-// placeOf returns the place of a channel's pair, for status 0.
+// placeOf returns the index of a channel's pair; 0 for status.
 func (n *names) placeOf(t topic) int { return int(t) % len(n.pairs) }
 
 func (n *names) policyOf(t topic) socketio.Policy { return kinds[n.familyOf(t)].policy }
 
-// longestShown is the most bytes of an unknown name that an answer repeats.
+// longestShown is the maximum number of bytes of an unknown name repeated in an answer.
 const longestShown = 64
 
-// parse finds a channel by its name: the longest that fits. The error's text is for the client.
+// parse finds the channel with the longest matching name. The error's text is for the client.
 func (n *names) parse(text string) (name, error) {
 	best, pair := families, ""
 	for f := range families {
@@ -96,16 +96,16 @@ func (n *names) number(of *name) topic {
 
 func (n *names) numberOfAll(f family) topic { return topic(n.topics()) + topic(f) }
 
-// A wish is a name in a client's request.
+// A target is a name in a client's request.
 type target struct {
-	name  name  // with the client's text, even if it is unknown
+	name  name  // with the client's text, even if unknown
 	err   error // for the client
-	again bool  // the request has the name already, so this one does not count
+	again bool  // a repetition, which does not count
 }
 
-// wishes parses the names of a request. touched is the number of channels that the request touches;
+// targets parses the names of a request. touched is the number of channels touched by the request;
 // an unknown name counts as one.
-func (n *names) wishes(texts []string) (list []target, touched int) {
+func (n *names) targets(texts []string) (list []target, touched int) {
 	list = make([]target, len(texts))
 	first := make(map[string]int, len(texts))
 	for i, text := range texts {
@@ -130,8 +130,8 @@ func (n *names) wishes(texts []string) (list []target, touched int) {
 // mostTouched returns an upper bound for one request: all pairs of each family, and maxNames.
 func (n *names) mostTouched() int { return n.topics() + maxNames }
 
-// A set is a set of topics, in parts of setWords words. A part without a topic has no memory,
-// because few clients have channels of all kinds.
+// A set is a set of topics, in parts of setWords words. An empty part takes no memory, because few
+// clients use channels of all kinds.
 type set []*[setWords]uint64
 
 const (
@@ -141,7 +141,7 @@ const (
 
 func (n *names) newSet() set { return make(set, (n.topics()+setPart-1)/setPart) }
 
-// word returns the topics from 64*i on.
+// word returns the bits of topics 64*i to 64*i+63.
 func (s set) word(i topic) uint64 {
 	if part := s[i/setWords]; part != nil {
 		return part[i%setWords]
@@ -190,7 +190,8 @@ func (s set) len() (n int) {
 	return n
 }
 
-// all yields the topics of the set, which may change meanwhile: a removed topic may still come.
+// all yields the topics of the set, which may change meanwhile: a removed topic may still be
+// yielded.
 func (s set) all(yield func(topic) bool) {
 	for i := range topic(len(s) * setWords) {
 		for w := s.word(i); w != 0; w &= w - 1 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A set in parts is a set, and has memory for the parts that it uses alone.
-func TestASetHasItsTopicsAndNoOthers(t *testing.T) {
+// A set in parts is a set, and allocates only used parts.
+func TestSetContainsItsTopics(t *testing.T) {
 	const topics = 4 * setPart
 	r := rand.New(rand.NewPCG(1, 2))
 	s, want := make(set, topics/setPart), map[topic]bool{}
@@ -29,7 +29,7 @@ func TestASetHasItsTopicsAndNoOthers(t *testing.T) {
 	}
 	all := slices.Collect(s.all)
 	if s.len() != len(want) || len(all) != len(want) || !slices.IsSorted(all) {
-		t.Errorf("%d topics, %d told, want %d", s.len(), len(all), len(want))
+		t.Errorf("%d topics, %d yielded, want %d", s.len(), len(all), len(want))
 	}
 	for i, part := range s {
 		if (part == nil) != (i == 3) {

@@ -13,13 +13,12 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// Orders over the socket. Each client has a lane. Its commands go to the wallet in the order in
-// which they came, and none waits for the answer to the one before: a goroutine carries one command
-// out, and as soon as that is in the wallet's mailbox the next goroutine may begin. Answers go out
-// as they come, all that are there in one write.
+// Orders over the socket. Each client has a queue. Its commands go to the wallet in order of
+// arrival, without waiting for earlier answers: a goroutine executes one command, and as soon as
+// that is in the wallet's mailbox the next goroutine may start. Available answers are sent in one
+// write.
 
-// commands are the operations that a socket may use, by the name of the event: the last part of the
-// operation's path.
+// commands are the operations of a socket, by event name: the last part of the operation's path.
 var commands = func() map[string]*api.Operation {
 	all := map[string]*api.Operation{}
 	for i := range api.Operations {
@@ -32,32 +31,32 @@ var commands = func() map[string]*api.Operation {
 	return all
 }()
 
-// mostWaiting is how many commands of a client wait while as many as may be are in flight. For
-// further ones the server reads nothing more from the client.
-const mostWaiting = 64
+// maxWaiting is the maximum number of a client's queued commands, beyond those in flight. Above it
+// the server stops reading from the client.
+const maxWaiting = 64
 
-// A lane has the commands of one client. It begins with the client's first command.
+// A commandQueue holds the commands of one client. It is created for the client's first command.
 type commandQueue struct {
 	client *client
-	most   int // commands in flight
+	most   int // maximum commands in flight
 
 	mu      sync.Mutex
-	queue   []*order // commands that wait; guarded by mu, as all below
-	open    int      // commands that have begun and have no answer
-	sending bool     // a goroutine is on its way to the wallet with one of them
-	acks    []byte   // answers that are not sent
-	acking  bool     // a goroutine sends them
+	queued  []*order // guarded by mu, as all below
+	open    int      // started commands without an answer
+	sending bool     // a goroutine is sending a command to the wallet
+	acks    []byte   // unsent answers
+	acking  bool     // a goroutine sends acks
 
-	room chan struct{} // capacity 1: a command has begun
+	room chan struct{} // capacity 1: a command has started
 }
 
-// An order is a command of a lane, on its way through one goroutine.
+// An order is a command of a queue, executed by one goroutine.
 type order struct {
-	lane      *commandQueue
+	queue     *commandQueue
 	login     *login
 	operation *api.Operation
 	event     *socketio.Event
-	passed    bool // the next command may go
+	passed    bool // the next command may start
 }
 
 var calls = sync.Pool{New: func() any {
@@ -66,8 +65,8 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
-// orders answers a command of the client. The hook waits while too many commands wait, so the
-// session reads nothing more, and its heartbeat stands still.
+// orders handles a command of the client. The hook waits while the queue is full, so the session
+// reads nothing more, and its heartbeat pauses.
 func (c *client) orders(o *api.Operation, e *socketio.Event) {
 	l := c.login.Load()
 	if l == nil || !l.begin() {
@@ -77,23 +76,23 @@ func (c *client) orders(o *api.Operation, e *socketio.Event) {
 		e.AckJSON(acknowledgement(call, 0)) //nolint:errcheck // it may be gone
 		return
 	}
-	if c.lane == nil {
-		c.lane = &commandQueue{client: c, most: c.shard.hub.opts.OrdersInFlight,
+	if c.queue == nil {
+		c.queue = &commandQueue{client: c, most: c.shard.hub.opts.OrdersInFlight,
 			room: make(chan struct{}, 1)}
 	}
-	c.lane.push(&order{lane: c.lane, login: l, operation: o, event: e})
+	c.queue.push(&order{queue: c.queue, login: l, operation: o, event: e})
 }
 
-// push adds a command. It waits for a place; a command in flight has an outcome in time, known or
-// not.
+// push adds a command, and waits while the queue is full; commands in flight time out at the
+// latest.
 func (n *commandQueue) push(o *order) {
 	n.mu.Lock()
-	for len(n.queue) >= mostWaiting {
+	for len(n.queued) >= maxWaiting {
 		n.mu.Unlock()
 		n.client.socket.Rest(func() { <-n.room })
 		n.mu.Lock()
 	}
-	n.queue = append(n.queue, o)
+	n.queued = append(n.queued, o)
 	next := n.next()
 	n.mu.Unlock()
 	if next != nil {
@@ -101,13 +100,13 @@ func (n *commandQueue) push(o *order) {
 	}
 }
 
-// next takes the command that may go to the wallet now, nil if none may. mu is held.
+// next takes the next command for the wallet, nil if none may start. mu is held.
 func (n *commandQueue) next() *order {
-	if n.sending || len(n.queue) == 0 || n.open >= n.most {
+	if n.sending || len(n.queued) == 0 || n.open >= n.most {
 		return nil
 	}
-	o := n.queue[0]
-	n.queue = n.queue[:copy(n.queue, n.queue[1:])]
+	o := n.queued[0]
+	n.queued = n.queued[:copy(n.queued, n.queued[1:])]
 	n.sending = true
 	n.open++
 	select {
@@ -117,11 +116,11 @@ func (n *commandQueue) next() *order {
 	return o
 }
 
-// run carries out one command, and after it those that may go then.
+// run executes one command, and then further ones that may start.
 func (o *order) run() {
 	for o != nil {
 		o.carryOut()
-		n := o.lane
+		n := o.queue
 		n.mu.Lock()
 		n.open--
 		if !o.passed {
@@ -132,27 +131,27 @@ func (o *order) run() {
 	}
 }
 
-// carryOut runs the command's operation, after the checks that a request has, and answers.
+// carryOut runs the command's operation, after the checks of a request, and answers.
 func (o *order) carryOut() {
-	guard := o.login.owner.shard.hub.opts.Guard
+	guard := o.login.client.shard.hub.opts.Guard
 	call := calls.Get().(*api.Call)
 	guard.Begin(call)
 	call.Key, call.Gate = o.login.key, o
 	o.use(guard, call)
 	guard.Report(call, o.event.Name)
 	if call.Failure == api.NotLoggedIn {
-		o.login.owner.shard.post(&loginEnded{o.login, api.NotLoggedIn.Detail})
+		o.login.client.shard.post(&loginEnded{o.login, api.NotLoggedIn.Detail})
 	}
 	if !o.passed {
 		o.login.finish()
 	}
-	o.lane.client.shard.hub.counts.commands.Add(1)
+	o.queue.client.shard.hub.counts.commands.Add(1)
 	o.answer(acknowledgement(call, 0))
 	call.Reset()
 	calls.Put(call)
 }
 
-// use checks and runs the operation. A panic in it answers 500, as in a request.
+// use checks and runs the operation. A panic answers 500, as in a request.
 func (o *order) use(guard Guard, call *api.Call) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -169,23 +168,23 @@ func (o *order) use(guard Guard, call *api.Call) {
 	case o.login.key.Revoked():
 		call.Fail(api.Unauthenticated, "")
 	case guard.Permit(call, o.operation):
-		// its account's rates have counted it, and are its bounds
-		o.lane.client.socket.GiveBack(len(fields) + len(o.event.Name))
+		// limited by its account's rates instead
+		o.queue.client.socket.GiveBack(len(fields) + len(o.event.Name))
 		if call.Key.Material == nil {
 			call.Key = call.Key.With(&directory.Signed{Method: o.operation.Method,
 				Path: o.operation.Path, Form: directory.SignedJSON,
-				Address: o.lane.client.socket.Address(), Text: fields})
+				Address: o.queue.client.socket.Address(), Text: fields})
 		}
 		o.operation.Run(call)
 	}
 }
 
-// Pass implements actors.Gate: the command goes to its wallet, and the next one of the lane may
+// Pass implements actors.Gate: the command goes to its wallet, and the next one of the queue may
 // follow.
 func (o *order) Pass(give func()) bool {
 	ok := o.login.Pass(give)
 	o.login.finish()
-	n := o.lane
+	n := o.queue
 	n.mu.Lock()
 	o.passed, n.sending = true, false
 	next := n.next()
@@ -196,9 +195,9 @@ func (o *order) Pass(give func()) bool {
 	return ok
 }
 
-// answer sends an answer, with others that are there at the same time.
+// answer sends an answer, together with others available at the same time.
 func (o *order) answer(json []byte) {
-	n := o.lane
+	n := o.queue
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acks = o.event.AppendAck(n.acks, json)
@@ -208,7 +207,7 @@ func (o *order) answer(json []byte) {
 	n.acking = true
 	for len(n.acks) > 0 {
 		n.mu.Unlock()
-		runtime.Gosched() // answers of the same batch of the journal are about to come
+		runtime.Gosched() // answers of the same journal batch follow at once
 		n.mu.Lock()
 		frames := n.acks
 		n.acks = nil

@@ -10,60 +10,59 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// The event own: what happens to the account that a client has logged in as. A client joins as it
-// joins a channel:
+// The event own: events of the account that a client is logged in to. A client joins it like a
+// channel:
 //
-//	hook ──ownJoin──▶ desk
-//	  └──OwnWatch──▶ committed actor ──OwnWatched──▶ desk ──ownAdmitted──▶ shard ──▶ client
+//	hook ──ownJoin──▶ feed
+//	  └──OwnWatch──▶ committed actor ──OwnWatched──▶ feed ──ownAdmitted──▶ shard ──▶ client
 //
-// The desk has the events before the turn of the answer for the other clients of the account, and
-// all later ones for this client, too.
+// Events before the answer go only to the account's other clients, later ones to this client, too.
 
 // Messages about own.
 type (
-	// ownJoin tells a desk that a client waits for the answer with its token.
+	// ownJoin registers a client at a feed, for the answer with its token.
 	ownJoin struct {
 		token  uint64
 		client *client
 		login  *login
 		event  *socketio.Event
 	}
-	// ownGivenUp tells a desk that the client of a token was answered with a failure.
+	// ownGivenUp reports to a feed that a joining client was answered with a failure.
 	ownGivenUp struct{ join *ownJoin }
-	// ownLeft tells a desk that an account has one client fewer on a shard.
+	// ownLeft reports to a feed that an account has one client fewer on a shard.
 	ownLeft struct {
 		account uint32
 		shard   int
 	}
-	// ownAdmitted gives a shard a client with its first frames, of which the snapshot is one.
+	// ownAdmitted admits a client on its shard, with its first frames, including the snapshot.
 	ownAdmitted struct {
 		join    *ownJoin
 		resumed bool
 		first   []*ownFrame
 	}
-	// ownFrames gives a shard frames for all clients of an account.
+	// ownFrames are frames for all clients of an account on a shard.
 	ownFrames struct {
 		account uint32
 		list    []*ownFrame
 	}
-	// ownLeaves is a client that gets no more events, because it asks for none, or is not logged in
-	// any more. event is its request; nil: there is none.
+	// ownLeaves is a client that unsubscribes, or is no longer logged in. event is its request;
+	// nil: none.
 	ownLeaves struct {
 		client *client
 		event  *socketio.Event
 	}
-	// ownFailed is a desk that has forgotten its clients.
-	ownFailed struct{ desk int }
+	// ownFailed is the restart of a feed, which has lost its clients.
+	ownFailed struct{ feed int }
 )
 
-// readOwn is the operation that a subscription to own is, as permissions and limits see it.
+// readOwn is the operation that permissions and limits see for a subscription to own.
 var readOwn = api.Operation{Method: "GET", Private: true, Permission: event.PermissionRead}
 
-// done is the acknowledgement of what has no other answer.
+// done is the acknowledgement of requests without another answer.
 var done = []byte(`{"status":200,"body":{}}`)
 
-// subscribesOwn subscribes the client to own, or answers why not.
-func (c *client) subscribesOwn(e *socketio.Event) {
+// subscribeOwn handles a subscription to own.
+func (c *client) subscribeOwn(e *socketio.Event) {
 	c.speakUp()
 	h, l := c.shard.hub, c.login.Load()
 	if l == nil {
@@ -72,16 +71,16 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 	}
 	var call api.Call
 	h.opts.Guard.Begin(&call)
-	after, wait := l.reads(&call, e.Args)
+	after, wait := l.checkRead(&call, e.Args)
 	if call.Failure != nil || call.Status != 200 {
 		e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
 		return
 	}
 	j := &ownJoin{h.tokens.Add(1), c, l, e}
-	desk := h.feedOf(l.key.Account.ID)
-	h.public.Notify(desk, j)
+	feed := h.feedOf(l.key.Account.ID)
+	h.public.Notify(feed, j)
 	err := h.public.WatchOwn(committed.Client{Key: l.key},
-		&committed.OwnWatch{Channel: desk, Token: j.token, After: after})
+		&committed.OwnWatch{Channel: feed, Token: j.token, After: after})
 	if err == nil {
 		return // the shard answers, before the first event
 	}
@@ -89,13 +88,13 @@ func (c *client) subscribesOwn(e *socketio.Event) {
 	if e.AckJSON(acknowledgement(&call, 0)) != nil && e.WantsAck() {
 		return // the shard was faster
 	}
-	h.public.Notify(desk, &ownGivenUp{j})
+	h.public.Notify(feed, &ownGivenUp{j})
 }
 
-// reads checks that the key of a login may read its account now, and takes a token of its private
-// reads. It returns the sequence that the client names; otherwise the call is answered.
-func (l *login) reads(call *api.Call, args []json.RawMessage) (after uint64, wait int) {
-	guard := l.owner.shard.hub.opts.Guard
+// checkRead checks that the login's key may read its account now, and takes a token of its private
+// reads. It returns the requested sequence; otherwise the call is answered.
+func (l *login) checkRead(call *api.Call, args []json.RawMessage) (after uint64, wait int) {
+	guard := l.client.shard.hub.opts.Guard
 	if wait = guard.Read(call, l.key); wait > 0 {
 		return 0, wait
 	}
@@ -115,18 +114,18 @@ func (l *login) reads(call *api.Call, args []json.RawMessage) (after uint64, wai
 	return after, 0
 }
 
-// unsubscribesOwn ends the client's subscription to own, if it has one or waits for one.
-func (c *client) unsubscribesOwn(e *socketio.Event) {
+// unsubscribeOwn ends the client's subscription to own, including a pending one.
+func (c *client) unsubscribeOwn(e *socketio.Event) {
 	c.ownUntil.Store(c.shard.hub.tokens.Load())
 	c.post(&ownLeaves{c, e})
 }
 
-// ownAdmit makes a client a subscriber of its account. The answer goes before the first frames. The
-// client may have logged out meanwhile, or have ended the subscription.
+// ownAdmit subscribes a client to its account. The answer precedes the first frames. The client may
+// have logged out or unsubscribed meanwhile.
 func (s *shard) ownAdmit(m *ownAdmitted) {
 	c, l := m.join.client, m.join.login
 	account := l.key.Account.ID
-	known := slices.Contains(s.owners[account], c)
+	subscribed := slices.Contains(s.accountClients[account], c)
 	wanted := !c.gone && m.join.token > c.ownUntil.Load()
 	if !c.gone {
 		s.deliver(c)
@@ -139,15 +138,15 @@ func (s *shard) ownAdmit(m *ownAdmitted) {
 			wanted = false
 		}
 	}
-	if known || !wanted {
-		s.ownLeft(account) // the desk has counted it for nothing
+	if subscribed || !wanted {
+		s.ownLeft(account) // undo the feed's count
 	}
 	if !wanted {
 		return
 	}
-	if !known {
-		s.owners[account] = append(s.owners[account], c)
-		c.own = account
+	if !subscribed {
+		s.accountClients[account] = append(s.accountClients[account], c)
+		c.feedAccount = account
 		s.hub.counts.own.Add(1)
 	}
 	if len(m.first) > 0 {
@@ -155,7 +154,7 @@ func (s *shard) ownAdmit(m *ownAdmitted) {
 	}
 }
 
-// notLoggedIn answers what the client asked for as an account.
+// notLoggedIn answers an account request of a client that is not logged in.
 func (c *client) notLoggedIn(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
@@ -163,27 +162,27 @@ func (c *client) notLoggedIn(e *socketio.Event) {
 	e.AckJSON(acknowledgement(&call, 0)) //nolint:errcheck // it may be gone
 }
 
-// ownEvents gives the clients of an account its newest events.
+// ownEvents sends the clients of an account its newest events.
 func (s *shard) ownEvents(m *ownFrames) {
-	for _, c := range s.owners[m.account] {
+	for _, c := range s.accountClients[m.account] {
 		s.put(c, ownDelivery(m.list))
 	}
 }
 
-// ownPart takes a client from its account.
+// ownPart removes a client from its account.
 func (s *shard) ownPart(c *client) {
-	if c.own == 0 {
+	if c.feedAccount == 0 {
 		return
 	}
-	list := s.owners[c.own]
+	list := s.accountClients[c.feedAccount]
 	if list = slices.DeleteFunc(list, func(x *client) bool { return x == c }); len(list) == 0 {
-		delete(s.owners, c.own)
+		delete(s.accountClients, c.feedAccount)
 	} else {
-		s.owners[c.own] = list
+		s.accountClients[c.feedAccount] = list
 	}
 	s.hub.counts.own.Add(-1)
-	s.ownLeft(c.own)
-	c.own = 0
+	s.ownLeft(c.feedAccount)
+	c.feedAccount = 0
 }
 
 func (s *shard) ownLeft(account uint32) {
@@ -200,10 +199,10 @@ func (s *shard) ownLeave(m *ownLeaves) {
 	}
 }
 
-// ownFail disconnects the clients of a desk that has forgotten them, also those that wait for it.
-func (s *shard) ownFail(desk int) {
+// ownFail disconnects the clients of a restarted feed, pending ones included.
+func (s *shard) ownFail(feed int) {
 	for c := range s.clients {
-		if l := c.login.Load(); l != nil && s.hub.feedNumber(l.key.Account.ID) == desk {
+		if l := c.login.Load(); l != nil && s.hub.feedNumber(l.key.Account.ID) == feed {
 			c.socket.Close(socketio.ServerClose)
 		}
 	}

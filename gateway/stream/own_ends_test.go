@@ -7,7 +7,7 @@ import (
 	"exchange/core/trading"
 )
 
-// sends sends events that come together, each with an id for its acknowledgement, and returns the
+// sends sends events together, each with an id for its acknowledgement, and returns the
 // acknowledgements.
 func (l *listener) sends(events ...string) []string {
 	l.t.Helper()
@@ -27,9 +27,9 @@ func (l *listener) sends(events ...string) []string {
 }
 
 // A client that logs out while it waits for own is answered.
-func TestOwnIsAnsweredBehindALogout(t *testing.T) { bubble(t, testOwnIsAnsweredBehindALogout) }
+func TestOwnIsAnsweredAfterLogout(t *testing.T) { bubble(t, testOwnIsAnsweredAfterLogout) }
 
-func testOwnIsAnsweredBehindALogout(t *testing.T) {
+func testOwnIsAnsweredAfterLogout(t *testing.T) {
 	l := newWorld(t, nil).listen()
 	for range 20 {
 		l.in("key-trader-0")
@@ -43,7 +43,7 @@ func testOwnIsAnsweredBehindALogout(t *testing.T) {
 }
 
 // A client that ends its subscription while it waits for it gets no events.
-func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
+func TestPendingOwnSubscriptionCanEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
@@ -65,14 +65,14 @@ func TestOwnEndsForAClientThatWaitsForIt(t *testing.T) {
 		l.got = nil
 		l.mu.Unlock()
 		if l.own(0) || l.next().name != "own" {
-			t.Error("a later subscription begins with no snapshot")
+			t.Error("a later subscription starts without snapshot")
 		}
 	})
 }
 
-// A client that subscribes while the last subscription of its account ends is told all that
-// happens afterwards.
-func TestASubscriptionOutlivesTheEndOfTheOneBefore(t *testing.T) {
+// A client that subscribes while the last subscription of its account ends receives all later
+// events.
+func TestSubscriptionSurvivesEndOfPreviousOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, _ := w.watchOwn(0)

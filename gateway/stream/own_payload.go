@@ -12,19 +12,19 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// ownPart is the most bytes of an own event that comes as one, and of each part of a longer one.
+// ownPart is the maximum size of an own event in one frame, and of each part of a longer one, in
+// bytes.
 const ownPart = 256 << 10
 
-// An ownMessage is an event or a snapshot of an account: what stands at its beginning, lists, and
-// what stands at its end.
+// An ownMessage is an event or a snapshot of an account: head, lists, and tail.
 type ownMessage struct {
 	head, tail  []byte
 	orders      []committed.Order
 	trades      []committed.OwnTrade
 	balances    []ownBalance
-	deposits    []committed.Deposit    // an event without any has no such list
-	withdrawals []committed.Withdrawal // so, too
-	snapshot    bool                   // it has no trades and no deposits
+	deposits    []committed.Deposit    // the list is omitted if empty
+	withdrawals []committed.Withdrawal // the same
+	snapshot    bool                   // without trades and deposits
 }
 
 // An ownBalance is a holding with the code of its currency.
@@ -40,12 +40,12 @@ func (m *ownMessage) rows() int {
 
 // An ownWriter makes the frames of accounts. Its frames are shared and never changed.
 type ownWriter struct {
-	public *actors.Public
-	body   []byte      // of one event, reused
-	own    *ownMessage // an event, reused; nil: a frame has it
+	public  *actors.Public
+	body    []byte      // of one event, reused
+	message *ownMessage // an event, reused; nil: owned by a frame
 }
 
-// row appends one row of a message, of all its rows.
+// row appends row i of all rows of a message.
 func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 	if i < len(m.orders) {
 		return api.AppendOwnOrder(b, w.public, &m.orders[i])
@@ -63,9 +63,9 @@ func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 	return api.AppendWithdrawal(b, w.public, &m.withdrawals[i-len(m.deposits)])
 }
 
-// lists appends the rows [from, to) of a message in their lists, until there are more than most
+// appendLists appends the rows [from, to) of a message in their lists, until these exceed most
 // bytes.
-func (w *ownWriter) lists(b []byte, m *ownMessage, from, to, most int) []byte {
+func (w *ownWriter) appendLists(b []byte, m *ownMessage, from, to, most int) []byte {
 	first := 0
 	list := func(name string, n int) {
 		b = append(append(append(b, `,"`...), name...), `":[`...)
@@ -92,18 +92,18 @@ func (w *ownWriter) lists(b []byte, m *ownMessage, from, to, most int) []byte {
 	return b
 }
 
-// An ownFrame is an event or a snapshot as the clients of an account get it: in one frame, or in
-// parts that are made for each client as it takes them.
+// An ownFrame is an encoded event or snapshot for the clients of an account: one frame, or parts
+// that are made for each client as it reads them.
 type ownFrame struct {
 	whole  []byte // nil: in parts
 	writer *ownWriter
 	parts  *ownMessage
-	cuts   []int // row from which on each part is, and the number of all rows
+	cuts   []int // first row of each part, and the number of all rows
 }
 
 // frame returns the frame of a message.
 func (w *ownWriter) frame(m *ownMessage) *ownFrame {
-	b := w.lists(append(w.body[:0], m.head...), m, 0, m.rows(), ownPart)
+	b := w.appendLists(append(w.body[:0], m.head...), m, 0, m.rows(), ownPart)
 	w.body = b
 	if len(b)+len(m.tail)+1 <= ownPart {
 		w.body = append(append(b, m.tail...), '}')
@@ -127,8 +127,8 @@ func (w *ownWriter) frame(m *ownMessage) *ownFrame {
 // ownPartOverhead bounds the bytes of a part besides its rows, its head and its tail.
 const ownPartOverhead = 200
 
-// part returns the frame of one part, nil behind the last. Each client has its own writes, so
-// nothing is shared.
+// part returns the frame of one part, nil after the last. It is made for one client, so nothing is
+// shared.
 func (f *ownFrame) part(n int) []byte {
 	if f.whole != nil || n >= len(f.cuts)-1 {
 		return nil
@@ -137,11 +137,11 @@ func (f *ownFrame) part(n int) []byte {
 	b := strconv.AppendInt(append(append([]byte(nil), m.head...), `,"part":`...), int64(n+1), 10)
 	b = strconv.AppendInt(append(b, `,"parts":`...), int64(len(f.cuts)-1), 10)
 	w := ownWriter{public: f.writer.public}
-	b = w.lists(b, m, f.cuts[n], f.cuts[n+1], math.MaxInt)
+	b = w.appendLists(b, m, f.cuts[n], f.cuts[n+1], math.MaxInt)
 	return socketio.AppendFrame(nil, "/", "own", append(append(b, m.tail...), '}'))
 }
 
-// sequence appends the sequence of a message and that of the account's event before.
+// sequence appends the sequences of a message and of the account's previous event.
 func sequence(b []byte, seq, prev uint64) []byte {
 	b = strconv.AppendUint(append(b, `"sequence":`...), seq, 10)
 	if b = append(b, `,"prev":`...); prev == 0 {
@@ -161,10 +161,10 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	if f, ok := x.Encoded.(*ownFrame); ok {
 		return f
 	}
-	if w.own == nil {
-		w.own = &ownMessage{}
+	if w.message == nil {
+		w.message = &ownMessage{}
 	}
-	m := w.own
+	m := w.message
 	b := sequence(append(m.head[:0], '{'), x.Seq, x.Prev)
 	b = encode.Seconds(append(b, `,"timestamp":`...), x.TimeUs)
 	b = encode.Text(append(b, `,"cause":`...), causes[x.Cause])
@@ -184,7 +184,7 @@ func (w *ownWriter) event(x *committed.OwnEvent) *ownFrame {
 	}
 	f := w.frame(m)
 	if f.parts != nil {
-		w.own = nil
+		w.message = nil
 	}
 	x.Encoded = f
 	return f
@@ -212,13 +212,13 @@ func (w *ownWriter) snapshot(s *committed.OwnSnapshot) *ownFrame {
 	return w.frame(m)
 }
 
-// own is the tag of deliveries of own events.
-const own = answers - 1
+// ownTag is the tag of deliveries of own events.
+const ownTag = answers - 1
 
-// ownDelivery returns a delivery of frames in order. What does not fit into one write is made as
-// the client takes it.
+// ownDelivery returns a delivery of frames in order. The part that does not fit into one write is
+// made as the client reads it.
 func ownDelivery(list []*ownFrame) socketio.Delivery {
-	d := socketio.Delivery{Tag: own, Policy: socketio.Keep}
+	d := socketio.Delivery{Tag: ownTag, Policy: socketio.Keep}
 	if len(list) == 1 && list[0].whole != nil {
 		d.Frames = list[0].whole
 		return d
@@ -228,13 +228,13 @@ func ownDelivery(list []*ownFrame) socketio.Delivery {
 	return d
 }
 
-// An ownReel gives out frames one after the other.
+// An ownReel yields frames one after the other.
 type ownReel struct {
 	list []*ownFrame
 	part int // of the first in list
 }
 
-// next returns the next frames: short ones joined, and of a long one a part. It is nil behind the
+// next returns the next frames: short ones joined, and of a long one a part. It is nil after the
 // last.
 func (r *ownReel) next() (frames []byte) {
 	for len(r.list) > 0 {

@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/socketio"
 )
 
-func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
+func TestClientResumesAnywhereInBuffer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, m := w.watchOwn(0)
@@ -31,7 +31,7 @@ func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
 			for _, want := range places[i+1:] {
 				if s := again.next(); !strings.Contains(string(s.body),
 					fmt.Sprintf(`{"sequence":%d,`, want)) {
-					t.Fatalf("behind %d comes %s, and not %d", place, s.body, want)
+					t.Fatalf("after %d comes %s, want %d", place, s.body, want)
 				}
 			}
 			again.conn.Close()
@@ -50,14 +50,14 @@ func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
 			}
 			again.conn.Close()
 		}
-		// the last client leaves, things happen, and it comes back
+		// the last client leaves, events occur, and it returns
 		l.conn.Close()
 		w.waitForOwn(0)
 		w.place(1, "BTC_USDT", trading.Buy, 200, 0.25)
 		l = w.listen()
 		l.in("key-trader-0")
 		if !l.own(m.seq) {
-			t.Fatal("it was forgotten")
+			t.Fatal("it was dropped")
 		}
 		if x := m.whole(l); x.Cause != "trade" {
 			t.Errorf("%+v", x)
@@ -65,15 +65,15 @@ func TestAClientResumesAtEachPlaceOfTheBuffer(t *testing.T) {
 	})
 }
 
-// waitForOwn waits until so many clients get own events.
+// waitForOwn waits for a number of clients subscribed to own.
 func (w *world) waitForOwn(n int64) {
 	w.t.Helper()
-	eventually(w.t, "the subscribers are so many", func() bool {
+	eventually(w.t, "the number of subscribers is reached", func() bool {
 		return w.hub.Stats().Subscriptions["own"] == n
 	})
 }
 
-func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
+func TestOwnSequenceContinuesAfterRestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, m := w.watchOwn(0)
@@ -95,7 +95,7 @@ func TestTheChainOfEventsGoesOnBehindARestart(t *testing.T) {
 	})
 }
 
-func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
+func TestSelfTradeIsSentOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l, m := w.watchOwn(0)
@@ -129,11 +129,11 @@ func TestAnAccountThatMeetsItselfIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
-	bubble(t, testNothingOfAnAccountIsToldBehindTheEndOfItsKey)
+func TestNoEventsAfterRevocation(t *testing.T) {
+	bubble(t, testNoEventsAfterRevocation)
 }
 
-func testNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
+func testNoEventsAfterRevocation(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(w.engine.CreateKey("test", "trader-0", "second", "secret", event.PermissionRead, nil))
 	first, m := w.watchOwn(0)
@@ -155,7 +155,7 @@ func testNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	w.must(w.engine.Freeze("test", "trader-0", true))
-	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "behind the freeze"))
+	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "after the freeze"))
 	first.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"freeze","frozen":true,`+
 		`"orders":[],"trades":[],"balances":[]}`)
 	first.expect("login.end", `{"detail":"The account is frozen."}`)
@@ -170,10 +170,10 @@ func testNothingOfAnAccountIsToldBehindTheEndOfItsKey(t *testing.T) {
 	}
 }
 
-// A freeze is told before it ends the login, and its end to the client that comes back.
-func TestAFreezeAndItsEndAreTold(t *testing.T) { bubble(t, testAFreezeAndItsEndAreTold) }
+// A freeze is sent before it ends the login, and its end to the returning client.
+func TestFreezeAndUnfreezeAreSent(t *testing.T) { bubble(t, testFreezeAndUnfreezeAreSent) }
 
-func testAFreezeAndItsEndAreTold(t *testing.T) {
+func testFreezeAndUnfreezeAreSent(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	w.must(w.engine.Freeze("test", "trader-0", true))
@@ -181,7 +181,7 @@ func testAFreezeAndItsEndAreTold(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	l.expect("login.end", `{"detail":"The account is frozen."}`)
-	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "behind the freeze"))
+	w.must(w.engine.Deposit("test", "trader-0", "ETH", coin, "after the freeze"))
 	w.must(w.engine.Freeze("test", "trader-0", false))
 	again := w.listen()
 	again.in("key-trader-0")
@@ -235,9 +235,9 @@ func testOwnNeedsALoginAndThePermissionToRead(t *testing.T) {
 	}
 }
 
-func TestALongSnapshotComesInParts(t *testing.T) { bubble(t, testALongSnapshotComesInParts) }
+func TestLongSnapshotIsSentInParts(t *testing.T) { bubble(t, testLongSnapshotIsSentInParts) }
 
-func testALongSnapshotComesInParts(t *testing.T) {
+func testLongSnapshotIsSentInParts(t *testing.T) {
 	w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 64 << 10 })
 	const orders = ownOrdersOfTest
 	for i := range orders {
@@ -276,7 +276,7 @@ func testALongSnapshotComesInParts(t *testing.T) {
 // ownOrdersOfTest are more orders than fit into one part.
 const ownOrdersOfTest = 1980
 
-func TestASlowReaderOfItsAccountIsCutOff(t *testing.T) {
+func TestSlowOwnReaderIsDisconnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, func(o *socketio.Options) { o.QueueBytes = 16 << 10 })
 		l, m := w.watchOwn(0)
@@ -305,20 +305,20 @@ func TestASlowReaderOfItsAccountIsCutOff(t *testing.T) {
 }
 
 // tryNext returns the next event, false if the connection ends before.
-func (l *listener) tryNext() (said, bool) {
+func (l *listener) tryNext() (streamEvent, bool) {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wait("an event, or the end", func() bool { return len(l.got) > 0 || l.over != nil })
 	if len(l.got) == 0 {
-		return said{}, false
+		return streamEvent{}, false
 	}
 	s := l.got[0]
 	l.got = l.got[1:]
 	return s, true
 }
 
-func TestSocketsOfOneAccountHearTheSame(t *testing.T) {
+func TestSocketsOfAnAccountReceiveTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		var all []*listener
@@ -339,9 +339,9 @@ func TestSocketsOfOneAccountHearTheSame(t *testing.T) {
 		}
 		w.place(1, "BTC_USDT", trading.Buy, 1, 1)
 		if x := foreign.whole(other); x.Cause != "placed" || foreign.events != 1 {
-			t.Errorf("another account heard %+v", x)
+			t.Errorf("another account received %+v", x)
 		}
-		// a socket that logs in for another account hears that one alone
+		// a socket that logs in to another account receives only that one's events
 		all[0].ask("logout")
 		all[0].in("key-trader-1")
 		all[0].own(0)

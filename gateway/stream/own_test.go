@@ -18,7 +18,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// A mirror is an account as a client holds it: a snapshot, and the events behind it.
+// A mirror is a client's copy of an account: a snapshot, and the events after it.
 type mirror struct {
 	t        testing.TB
 	seq      uint64
@@ -61,7 +61,7 @@ type ownBody struct {
 }
 
 // take applies an event. It returns the event.
-func (m *mirror) take(s said) (x ownBody) {
+func (m *mirror) take(s streamEvent) (x ownBody) {
 	m.t.Helper()
 	if s.name != "own" {
 		m.t.Fatalf("the event %s %s", s.name, s.body)
@@ -117,7 +117,7 @@ func (m *mirror) take(s said) (x ownBody) {
 	return x
 }
 
-// takeFunds applies what an event tells of deposits, withdraws and freezes.
+// takeFunds applies an event's deposits, withdraws and freezes.
 func (m *mirror) takeFunds(x *ownBody) {
 	m.t.Helper()
 	for _, raw := range x.Deposits {
@@ -315,11 +315,11 @@ func (m *mirror) hasTrades(w *world, trader int) {
 	}
 }
 
-func TestOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
-	bubble(t, testOwnTellsAnAccountWhatHappensToIt)
+func TestOwnSendsAccountEvents(t *testing.T) {
+	bubble(t, testOwnSendsAccountEvents)
 }
 
-func testOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
+func testOwnSendsAccountEvents(t *testing.T) {
 	w := newWorld(t, nil)
 	l, m := w.watchOwn(0)
 	m.isREST(w, 0)
@@ -347,7 +347,7 @@ func testOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
 	l.expect("own", `{"sequence":*,"prev":*,"timestamp":*,"cause":"deposit","orders":[],`+
 		`"trades":[],"balances":[{"currency":"ETH","balance":1000001,"reserve":0}],`+
 		`"deposits":[{"id":*,"timestamp":*,"currency":"ETH","amount":1}]}`)
-	w.tellsWithdraw(l)
+	w.expectWithdraw(l)
 	if got := l.ask("own.unsubscribe"); got != `{"status":200,"body":{}}` {
 		t.Error(got)
 	}
@@ -356,16 +356,16 @@ func testOwnTellsAnAccountWhatHappensToIt(t *testing.T) {
 		t.Error(got)
 	}
 	if l.mu.Lock(); len(l.got) > 0 {
-		t.Errorf("it still hears %s", l.got[0].body)
+		t.Errorf("it still receives %s", l.got[0].body)
 	}
 	l.mu.Unlock()
 }
 
-// tellsWithdraw wants each step of a withdraw of the first trader to be told.
-func (w *world) tellsWithdraw(l *listener) {
+// expectWithdraw expects the events of each step of a withdraw of the first trader.
+func (w *world) expectWithdraw(l *listener) {
 	w.t.Helper()
 	name := must(event.NewClientID("mine"))
-	tells := func(status, balance, reserve int, c *actors.Command, err error) {
+	expect := func(status, balance, reserve int, c *actors.Command, err error) {
 		w.t.Helper()
 		if err != nil || c.Outcome() != actors.Accepted {
 			w.t.Fatal(err)
@@ -385,7 +385,7 @@ func (w *world) tellsWithdraw(l *listener) {
 		"there").WithClientID(name))
 	worked(w.t, err)
 	id := c.Record().Withdrawal.ID
-	tells(10, 1000001, 1, c, nil)
+	expect(10, 1000001, 1, c, nil)
 	q := &committed.PendingWithdrawal{ID: id}
 	if err := w.engine.Ask(q, nil, 0); err != nil || !q.Found {
 		w.t.Fatal(err, q.Found)
@@ -396,14 +396,14 @@ func (w *world) tellsWithdraw(l *listener) {
 	}
 	c, err = w.engine.Do(actors.NewConfirmation(w.keys[0], w.nonces.Add(1), id,
 		w.engine.Code(&q.Withdrawal)))
-	tells(20, 0, 0, c, err)
+	expect(20, 0, 0, c, err)
 	c, err = w.engine.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
-	tells(30, 1000000, 0, c, err)
-	w.tellsAdjustment(l, eth)
+	expect(30, 1000000, 0, c, err)
+	w.expectAdjustment(l, eth)
 }
 
-// tellsAdjustment wants the first trader to be told that an operator took money.
-func (w *world) tellsAdjustment(l *listener, currency uint16) {
+// expectAdjustment expects the event of a debit by an operator for the first trader.
+func (w *world) expectAdjustment(l *listener, currency uint16) {
 	w.t.Helper()
 	reference := must(event.NewClientID("wire-7"))
 	c, err := w.engine.Adjust("test", w.keys[0].Account.ID, currency, coin, "twice", reference)
@@ -495,7 +495,7 @@ func (w *world) request(r *rand.Rand, now int64) actors.OrderRequest {
 	return q
 }
 
-// withdraw asks for money, and then takes that back or lets it go.
+// withdraw requests a withdrawal, and then cancels or approves it.
 func (w *world) withdraw(r *rand.Rand, trader int) {
 	w.t.Helper()
 	c := must(w.engine.Do(actors.NewWithdrawal(w.keys[trader], w.nonces.Add(1), 2, coin,
@@ -520,7 +520,7 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 	moved.Free()
 }
 
-func TestEventsAppliedToASnapshotGiveTheAccountAtEachSequence(t *testing.T) {
+func TestSnapshotPlusEventsMatchesAccount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)

@@ -26,7 +26,7 @@ type writer struct {
 	chart string // timeframe of candles
 	text  bool   // see kind
 	body  []byte // of one event, reused
-	sum   []byte // what a checksum is of, reused
+	sum   []byte // input of a checksum, reused
 }
 
 // frame appends the body as an event.
@@ -52,8 +52,8 @@ func (w *writer) tradesOf(dst []byte, units []committed.BookUpdate) []byte {
 	return dst
 }
 
-// diffs appends an event for each unit. best has the best levels after the last one; nil: that
-// unit is not the last of its batch.
+// diffs appends an event for each unit. best has the best levels after the last one; nil: the unit
+// is not the last of its batch.
 func (w *writer) diffs(dst []byte, units []committed.BookUpdate, best *market.Depth) []byte {
 	for i := range units {
 		u := &units[i]
@@ -110,8 +110,7 @@ func (w *writer) levels(b []byte, list []trading.Level) []byte {
 }
 
 // checksum appends the CRC-32 (IEEE) of the best levels as text, price:amount, joined by colons:
-// the best to buy, the best to sell, the second to buy, and so on. A level that is not there is
-// left out.
+// the best to buy, the best to sell, the second to buy, and so on. Missing levels are left out.
 func (w *writer) checksum(b []byte, d *market.Depth) []byte {
 	sum := w.sum[:0]
 	for i := range committed.BestLevels {
@@ -159,7 +158,7 @@ func (w *writer) head(updateID uint64) []byte {
 	return strconv.AppendUint(append(b, `,"update_id":`...), updateID, 10)
 }
 
-// sides appends most levels of each side, without the brace behind them.
+// sides appends up to most levels of each side, without the closing brace.
 func (w *writer) sides(b []byte, d *market.Depth, most int) []byte {
 	b = encode.Seconds(append(b, `,"timestamp":`...), d.TimeUs)
 	b = w.levels(append(b, `,"sell":`...), d.SellLevels[:min(most, len(d.SellLevels))])
@@ -188,7 +187,7 @@ func (w *writer) tickerOf(dst []byte, v *committed.View) []byte {
 	return w.frame(dst)
 }
 
-// candle appends a candle. A closed one does not change any more.
+// candle appends a candle. A closed one is final.
 func (w *writer) candle(dst []byte, c *market.Candle, closed bool) []byte {
 	b := encode.Text(append(encode.Candle(w.body[:0], c), `,"pair":`...), w.pair)
 	b = encode.Text(append(b, `,"timeframe":`...), w.chart)
@@ -196,7 +195,7 @@ func (w *writer) candle(dst []byte, c *market.Candle, closed bool) []byte {
 	return w.frame(dst)
 }
 
-// status appends the whole status. Pairs that the exchange does not serve any more are left out.
+// status appends the whole status. Pairs that the exchange no longer serves are left out.
 func (w *writer) status(dst []byte, s *committed.Status, pairs []*directory.Pair) []byte {
 	b := encode.Seconds(append(w.body[:0], `{"snapshot":true,"timestamp":`...), s.TimeUs)
 	b = append(maintenance(b, &s.Maintenance), `,"halted":[`...)

@@ -9,8 +9,8 @@ import (
 	"exchange/core/trading"
 )
 
-// The words of book_ are those of the contract, also for what becomes of orders with instructions.
-func TestOrdersThatLeaveTheBookAreToldBeforeTheOrderOfTheirRecord(t *testing.T) {
+// The events of book_ follow the contract, also for orders with instructions.
+func TestRemovedOrdersAreSentBeforeTheOrder(t *testing.T) {
 	w := writer{pair: "BTC_USDT", event: "book_BTC_USDT"}
 	gone := []committed.Gone{{ID: 7, Order: 5, Side: trading.Sell, Price: 100e8, Remaining: 2e8},
 		{ID: 8, Order: 6, Side: trading.Sell, Price: 101e8, Remaining: 1e8}}
@@ -35,6 +35,6 @@ func TestOrdersThatLeaveTheBookAreToldBeforeTheOrderOfTheirRecord(t *testing.T) 
 		got = after
 	}
 	if strings.Contains(got, "success") {
-		t.Errorf("told is %q besides", got)
+		t.Errorf("%q is sent besides", got)
 	}
 }

@@ -57,7 +57,7 @@ func (w *world) stillOpen(trader int, orders ...uint64) (open []uint64) {
 	return open
 }
 
-func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
+func TestEndOfLastSocketCancelsOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		sell := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
@@ -81,7 +81,7 @@ func TestTheEndOfAKeysLastSocketCancelsItsOrders(t *testing.T) {
 	})
 }
 
-func TestASocketThatComesBackKeepsTheOrders(t *testing.T) {
+func TestReturningSocketKeepsOrders(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		id := w.place(0, "BTC_USDT", trading.Sell, 100, 1)
@@ -185,7 +185,7 @@ func testBadFieldsOfAProtectedLoginAreNamed(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
+func TestRevocationCancelsForLostSockets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		for trader, end := range []func() (actors.Admin, error){
@@ -209,15 +209,15 @@ func TestTheEndOfAKeyCancelsForItsLostSockets(t *testing.T) {
 	})
 }
 
-// The socket goes while its login is on its way to the wallet: the end follows.
-func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
+// The socket closes while its login is in flight to the wallet: the end follows.
+func TestLoginOfClosedSocketEndsItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		l := w.listen()
 		l.mustProtect("key-trader-0", 60)
 		old := w.loginOf("key-trader-0")
 		l.ask("logout")
-		late := &login{key: old.key, owner: old.owner, session: &actors.Session{Number: 77}}
+		late := &login{key: old.key, client: old.client, session: &actors.Session{Number: 77}}
 		if !late.over("") {
 			t.Fatal("it was over")
 		}
@@ -225,7 +225,7 @@ func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 		guard := testGuard{w}
 		guard.Begin(&call)
 		guard.Login(&call, netip.Addr{}, &Proof{"key-trader-0", "right", "x"})
-		if !late.begins(&call) {
+		if !late.beginSession(&call) {
 			t.Fatalf("the session does not begin: %+v", call.Failure)
 		}
 		eventually(t, "the switch has fired", func() bool { return len(w.armed()) == 0 })
@@ -233,9 +233,9 @@ func TestALoginWhoseSocketHasGoneEndsItsSession(t *testing.T) {
 }
 
 // A start is the end of all sockets, not the end that the stop gives them.
-func TestAStopGivesNoSwitchItsTime(t *testing.T) { bubble(t, testAStopGivesNoSwitchItsTime) }
+func TestStopDoesNotExtendSwitches(t *testing.T) { bubble(t, testStopDoesNotExtendSwitches) }
 
-func testAStopGivesNoSwitchItsTime(t *testing.T) {
+func testStopDoesNotExtendSwitches(t *testing.T) {
 	w := newWorld(t, nil)
 	w.place(0, "BTC_USDT", trading.Sell, 100, 1)
 	w.listen().mustProtect("key-trader-0", 60)

@@ -9,47 +9,47 @@ import (
 	"exchange/gateway/socketio"
 )
 
-// A shard is a goroutine that owns a part of the clients and all about their subscriptions. It
-// takes all waiting messages at once.
+// A shard is a goroutine that owns a part of the clients and their subscriptions. It takes all
+// waiting messages at once.
 type shard struct {
 	hub    *Hub
 	number int
 
 	mu   sync.Mutex
 	in   []any         // guarded by mu
-	soon bool          // guarded by mu: a timer will wake the shard for its messages
+	soon bool          // guarded by mu: a timer will wake the shard
 	wake chan struct{} // capacity 1: the shard has messages
 
-	clients map[*client]struct{}
-	owners  map[uint32][]*client // that get events of an account, by account
-	topics  []*audience          // nil: no client of the shard has been in the channel
-	active  []topic              // channels whose frames wait for the end of the flush
-	ready   []*client            // clients with deliveries in out
-	out     []socketio.Delivery  // of the channel that is being flushed
-	lost    []place              // places whose backlog was dropped in this flush
-	dropped []uint32
-	flushed time.Time     // begin of the last flush of channels; answers alone are none
-	pause   time.Duration // after that begin
+	clients        map[*client]struct{}
+	accountClients map[uint32][]*client // subscribed to own, by account
+	topics         []*audience          // by topic; nil: no subscriber so far
+	active         []topic              // channels with frames to flush
+	ready          []*client            // clients with deliveries in out
+	out            []socketio.Delivery  // of the channel being flushed
+	lost           []place              // subscriptions whose backlog was dropped in this flush
+	dropped        []uint32
+	flushed        time.Time     // start of the last flush of channels; answers alone do not count
+	pause          time.Duration // minimum time to the next flush
 }
 
-// An audience has the subscribers of a channel on one shard.
+// An audience holds the subscribers of a channel on one shard.
 type audience struct {
 	epoch   uint64       // of the channel's actor
-	list    []subscriber // some may be gone, and are removed in passing
+	list    []subscriber // may include disconnected clients, removed by a flush
 	alive   int
 	pending [][]byte  // frames of this flush
-	closed  [][]byte  // candles of this flush that have closed, before pending
-	early   []*client // further subscribers, whose frames wait: see client.early
+	closed  [][]byte  // closed candles of this flush, before pending
+	early   []*client // further subscribers, whose frames are held: see client.early
 }
 
 // A subscriber is a client in an audience. Its socket is here so that a flush of one channel
-// touches nothing else of the client, because with thousands of clients memory takes the time.
+// touches nothing else of the client: with thousands of clients memory access dominates.
 type subscriber struct {
 	client *client
 	socket *socketio.Socket
 }
 
-// A place is one client in one channel.
+// A place is one client's subscription to one channel.
 type place struct {
 	client *client
 	topic  topic
@@ -57,7 +57,7 @@ type place struct {
 
 // Messages to a shard.
 type (
-	// connected is a new client; silent ones get book_ of all pairs until they speak.
+	// connected is a new client; silent ones get book_ of all pairs until their first request.
 	connected struct {
 		client *client
 		silent bool
@@ -67,12 +67,12 @@ type (
 	request struct {
 		client    *client
 		subscribe bool
-		wishes    []target
-		event     *socketio.Event // to acknowledge if the client wants that; nil: none
+		targets   []target
+		event     *socketio.Event // to acknowledge if requested; nil: none
 	}
-	// changed is a client that has spoken, or has logged in or out.
+	// changed is a client that has sent its first request, or has logged in or out.
 	changed struct{ client *client }
-	// loginEnded is a login whose key may do nothing any more.
+	// loginEnded is a login that a revocation ends.
 	loginEnded struct {
 		login  *login
 		detail string
@@ -81,9 +81,9 @@ type (
 	frames struct {
 		topic  topic
 		bytes  []byte
-		closed []byte // before bytes: states that no later one takes the place of
+		closed []byte // sent before bytes: final states
 	}
-	// admitted are new subscribers; first has their first frames.
+	// admitted are new subscribers; first contains their first frames.
 	admitted struct {
 		topic   topic
 		epoch   uint64
@@ -91,7 +91,7 @@ type (
 		first   []byte
 		shared  bool
 	}
-	// failed is a channel that has lost its subscribers.
+	// failed is the restart of a channel, which has lost its subscribers.
 	failed struct{ topic topic }
 	// closing ends the shard.
 	closing struct{}
@@ -99,11 +99,11 @@ type (
 
 func newShard(h *Hub, number int) *shard {
 	return &shard{hub: h, number: number, wake: make(chan struct{}, 1),
-		clients: map[*client]struct{}{}, owners: map[uint32][]*client{},
+		clients: map[*client]struct{}{}, accountClients: map[uint32][]*client{},
 		topics: make([]*audience, h.names.topics())}
 }
 
-// audience returns the audience of a channel, which it makes for the first client.
+// audience returns the audience of a channel, creating it for the first client.
 func (s *shard) audience(t topic) *audience {
 	if s.topics[t] == nil {
 		s.topics[t] = new(audience)
@@ -111,9 +111,9 @@ func (s *shard) audience(t topic) *audience {
 	return s.topics[t]
 }
 
-// post gives the shard a message. Any goroutine may call it. The senders bound the number of
-// waiting messages: each client has messagesAtOnce at most (client.post), and the engine limits the
-// events of one flush's time.
+// post sends the shard a message. Any goroutine may call it. The senders bound the number of
+// waiting messages: messagesAtOnce per client (client.post), and the engine limits the events
+// between two flushes.
 func (s *shard) post(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -128,7 +128,7 @@ func (s *shard) stir() {
 	}
 }
 
-// postSoon posts a message without hurry: it may wait for others, as long as a short pause.
+// postSoon posts a message that may be delayed by a short pause, to be flushed with others.
 func (s *shard) postSoon(m any) {
 	s.mu.Lock()
 	s.in = append(s.in, m)
@@ -140,10 +140,10 @@ func (s *shard) postSoon(m any) {
 	}
 }
 
-// A pause is the least time between the beginnings of two flushes. The journal releases a batch
-// whenever the store has taken one, a thousand times a second and more. Without pauses each
-// subscriber would be written to as often, and the orders would wait for the processor. After a
-// quiet while the next event goes at once. While something comes in each pause, pauses get longer.
+// A pause is the minimum time between the starts of two flushes. The journal releases a thousand
+// batches a second and more. Without pauses each subscriber would get as many writes, and orders
+// would wait for the processor. After a quiet period the next event is sent at once. While events
+// arrive in each pause, pauses get longer.
 const (
 	shortestPause = 3 * time.Millisecond
 	longestPause  = 12 * time.Millisecond
@@ -161,7 +161,7 @@ func (s *shard) run() {
 	defer s.hub.running.Done()
 	var batch []any
 	for range s.wake {
-		if s.idle() { // the timer came too late
+		if s.idle() { // the timer fired too late
 			continue
 		}
 		var wait time.Duration
@@ -176,7 +176,7 @@ func (s *shard) run() {
 			case *frames:
 				s.gather(f)
 				continue
-			case *ownFrames: // of other subscribers than those of channels
+			case *ownFrames: // not for subscribers of channels
 				s.ownEvents(f)
 				continue
 			}
@@ -200,7 +200,7 @@ func (s *shard) idle() bool {
 	return len(s.in) == 0
 }
 
-// keptMessages is the longest list of messages that is kept after a burst.
+// keptMessages is the maximum capacity of the message list kept after a burst.
 const keptMessages = 1 << 14
 
 func (s *shard) handle(m any) {
@@ -234,7 +234,7 @@ func (s *shard) handle(m any) {
 		}
 		m.client.turn <- struct{}{}
 	case *loginEnded:
-		s.ended(m)
+		s.endLogin(m)
 	case *ownAdmitted:
 		s.ownAdmit(m)
 	case *ownLeaves:
@@ -243,7 +243,7 @@ func (s *shard) handle(m any) {
 			m.client.turn <- struct{}{}
 		}
 	case *ownFailed:
-		s.ownFail(m.desk)
+		s.ownFail(m.feed)
 	case *admitted:
 		s.admit(m)
 	case *failed:
@@ -268,7 +268,7 @@ func (s *shard) gather(f *frames) {
 	}
 }
 
-// flush gives each client its gathered frames, in one write.
+// flush sends each client its gathered frames, in one write.
 func (s *shard) flush() {
 	if len(s.active) == 1 && len(s.ready) == 0 {
 		s.flushed = time.Now()
@@ -294,7 +294,7 @@ func (s *shard) take(t topic) {
 func (s *shard) takePieces(t topic, policy socketio.Policy, pieces [][]byte) {
 	for rest := pieces; len(rest) > 0; {
 		var frames []byte
-		frames, rest = joined(rest)
+		frames, rest = joinPieces(rest)
 		s.out = append(s.out, socketio.Delivery{Tag: uint32(t), Policy: policy, Frames: frames})
 	}
 	clear(pieces)
@@ -320,7 +320,7 @@ func (s *shard) flushOne(t topic) {
 	a.list = a.list[:n]
 	clear(s.out)
 	s.out = s.out[:0]
-	for i, p := range s.lost { // not before: it changes the list
+	for i, p := range s.lost { // only now, because it changes the list
 		s.resync(p)
 		s.lost[i] = place{}
 	}
@@ -361,7 +361,7 @@ func (s *shard) put(c *client, list ...socketio.Delivery) {
 	c.out = append(c.out, list...)
 }
 
-// deliverAll gives clients their deliveries.
+// deliverAll sends clients their deliveries.
 func (s *shard) deliverAll() {
 	for i, c := range s.ready {
 		s.ready[i] = nil
@@ -370,13 +370,13 @@ func (s *shard) deliverAll() {
 	s.ready = s.ready[:0]
 }
 
-// longestJoined is the most bytes that are joined. Bytes whose write has begun cannot be dropped
-// any more. If all frames of a busy time were one piece, a slow subscriber would have to be
+// longestJoined is the maximum size of joined pieces, in bytes. A piece whose write has started
+// cannot be dropped. If all frames of a busy period were one piece, a slow subscriber would be
 // disconnected although a whole book could replace them.
 const longestJoined = 16 << 10
 
-// joined returns the first pieces as one piece of memory; a lone piece is not copied.
-func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
+// joinPieces returns the first pieces as one; a single piece is not copied.
+func joinPieces(pieces [][]byte) (frames []byte, rest [][]byte) {
 	n, size := 1, len(pieces[0])
 	for n < len(pieces) && size+len(pieces[n]) <= longestJoined {
 		size += len(pieces[n])
@@ -388,7 +388,7 @@ func joined(pieces [][]byte) (frames []byte, rest [][]byte) {
 	return bytes.Join(pieces[:n], nil), pieces[n:]
 }
 
-// deliver gives a client its deliveries.
+// deliver sends a client its deliveries.
 func (s *shard) deliver(c *client) {
 	if len(c.out) == 0 {
 		return
@@ -412,12 +412,12 @@ func (s *shard) resync(p place) {
 	s.rejoin(p.client, p.topic)
 }
 
-// say adds an answer for a client.
+// say queues an answer for a client.
 func (s *shard) say(c *client, frame []byte) {
 	s.put(c, socketio.Delivery{Tag: answers, Policy: socketio.Keep, Frames: frame})
 }
 
-// admit makes clients subscribers, and gives them the channel's state.
+// admit makes clients subscribers, and sends them the channel's state.
 func (s *shard) admit(m *admitted) {
 	a, f := s.audience(m.topic), s.hub.names.familyOf(m.topic)
 	a.epoch = m.epoch
@@ -436,7 +436,7 @@ func (s *shard) admit(m *admitted) {
 				Policy: s.hub.names.policyOf(m.topic), Frames: m.first, Shared: m.shared})
 		}
 		if c.waits[s.hub.names.numberOfAll(f)] != nil {
-			s.wait(c, m.topic)
+			s.holdFrames(c, m.topic)
 			s.keep(c, f, first)
 			s.admittedTo(c, m.topic)
 			continue
@@ -449,7 +449,7 @@ func (s *shard) admit(m *admitted) {
 	}
 }
 
-// leave tells a channel that it has one subscriber fewer here.
+// leave reports to a channel that it has one subscriber fewer here.
 func (s *shard) leave(t topic) {
 	s.hub.public.Notify(s.hub.channel(t), &left{s.number, s.topics[t].epoch})
 }
@@ -466,7 +466,7 @@ func (s *shard) part(c *client, t topic) {
 		return
 	}
 	a := s.topics[t]
-	s.unkeep(c, t)
+	s.dropHeld(c, t)
 	for i := range a.list {
 		if a.list[i].client == c {
 			last := len(a.list) - 1
@@ -498,14 +498,14 @@ func (s *shard) rejoin(c *client, t topic) {
 	}
 }
 
-// disconnect forgets a client. A flush removes it from the lists in passing. Quiet lists are
-// cleaned when half of their clients are gone.
+// disconnect removes a client. Flushes remove it from the lists. Quiet lists are cleaned when half
+// of their clients are gone.
 func (s *shard) disconnect(c *client) {
 	c.gone = true
 	delete(s.clients, c)
 	s.ownPart(c)
 	for t := range c.member.all {
-		s.unkeep(c, t)
+		s.dropHeld(c, t)
 		s.forget(c, t)
 		if a := s.topics[t]; len(a.list) > 2*a.alive+8 || a.alive == 0 {
 			if a.list = slices.DeleteFunc(a.list, func(m subscriber) bool {
@@ -517,11 +517,11 @@ func (s *shard) disconnect(c *client) {
 	}
 }
 
-// fail disconnects the subscribers of a channel that has forgotten them, and the clients that wait
-// for its admission. The next life of the channel does not know them.
+// fail disconnects the subscribers of a restarted channel, which has lost them, and the clients
+// waiting for its admission.
 func (s *shard) fail(t topic) {
 	for c := range s.clients {
-		s.unwait(c, t)
+		s.unholdFrames(c, t)
 		if c.member.has(t) {
 			s.strike(c, t)
 			c.socket.Close(socketio.ServerClose)

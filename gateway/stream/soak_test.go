@@ -20,11 +20,11 @@ import (
 
 // Clients come, behave in every way there is, and go, for EXCHANGE_SOAK_SECONDS (10). Afterwards
 // nothing of them is left, and a client that behaved well the whole time has missed nothing.
-func TestNothingIsLeftOfClientsThatWent(t *testing.T) {
-	bubble(t, testNothingIsLeftOfClientsThatWent)
+func TestDisconnectedClientsLeaveNothing(t *testing.T) {
+	bubble(t, testDisconnectedClientsLeaveNothing)
 }
 
-func testNothingIsLeftOfClientsThatWent(t *testing.T) {
+func testDisconnectedClientsLeaveNothing(t *testing.T) {
 	seconds := must(strconv.Atoi(cmp.Or(os.Getenv("EXCHANGE_SOAK_SECONDS"), "10")))
 	w := newWorld(t, func(o *socketio.Options) {
 		o.MessagesPerSecond, o.MessagesBurst = 50, 100
@@ -62,7 +62,7 @@ func testNothingIsLeftOfClientsThatWent(t *testing.T) {
 		return n <= goroutines+8
 	})
 	_, after := w.measure(t)
-	// The traders go on meanwhile, and the engine keeps their newest trades and orders.
+	// The traders continue meanwhile, and the engine keeps their newest trades and orders.
 	if after > heap+64<<20 {
 		t.Errorf("the heap had %d MiB, and now has %d", heap>>20, after>>20)
 	}
@@ -99,7 +99,7 @@ func (w *world) measure(t *testing.T) (goroutines int, heap uint64) {
 	return runtime.NumGoroutine(), m.HeapAlloc
 }
 
-// misbehave lives the life of one client.
+// misbehave runs one client.
 func (w *world) misbehave(r *rand.Rand) {
 	if r.IntN(6) == 0 { // a connection that never becomes one
 		c, err := w.dialer.NetDial("", "")
@@ -119,7 +119,7 @@ func (w *world) misbehave(r *rand.Rand) {
 	}
 	defer conn.Close()
 	if r.IntN(8) == 0 {
-		return // it opens and says nothing
+		return // it opens and sends nothing
 	}
 	say := func(text string) bool {
 		return conn.WriteMessage(websocket.TextMessage, []byte(text)) == nil
@@ -148,10 +148,10 @@ func (w *world) misbehave(r *rand.Rand) {
 			"42[" + strings.Repeat("[", 1000)}[r.IntN(8)])
 	case 2: // text that is none
 		conn.WriteMessage(websocket.TextMessage, []byte("42[\"\xff\xfe\"]")) //nolint:errcheck
-	case 3: // it is gone without a word
+	case 3: // it disconnects at once
 		conn.NetConn().(*sockettest.Conn).SetLinger(0) //nolint:errcheck
 		return
-	case 4: // it takes nothing
+	case 4: // it reads nothing
 		for range 50 {
 			if !say("3") {
 				return

@@ -9,7 +9,7 @@ type Stats struct {
 	Units   uint64
 	Logins  int    // at present
 	Resyncs uint64 // books that replaced differences for slow clients
-	// orders, cancels and the like that were answered
+	// answered commands
 	Commands uint64
 }
 

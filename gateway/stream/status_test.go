@@ -7,9 +7,8 @@ import (
 	"exchange/core/event"
 )
 
-// The status begins with all that keeps orders out, and then tells of each change, in the order of
-// the records.
-func TestStatusTellsOfHaltsAndMaintenance(t *testing.T) {
+// The status starts with all bars on orders, followed by each change, in the order of the records.
+func TestStatusSendsHaltsAndMaintenance(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.must(w.engine.Halt("test", "ETH_USDT", true))
@@ -52,17 +51,17 @@ func TestStatusTellsOfHaltsAndMaintenance(t *testing.T) {
 		}
 		maintain(false, "")
 		l.expect("status", `{"timestamp":*,"maintenance":null}`)
-		l.ask("unsubscribe", "status") // the answer comes behind it
+		l.ask("unsubscribe", "status") // its answer follows
 		w.must(w.engine.Halt("test", "BTC_USDT", false))
 		l.say(`42["subscribe","status","trades.BTC_USDT"]`)
-		heard := map[string]string{}
+		got := map[string]string{}
 		for range 3 {
 			s := l.next()
-			heard[s.name] += string(s.body)
+			got[s.name] += string(s.body)
 		}
 		if !matches(`{"snapshot":true,"timestamp":*,"maintenance":null,"halted":[]}`,
-			heard["status"]) {
-			t.Error(heard)
+			got["status"]) {
+			t.Error(got)
 		}
 	})
 }

@@ -376,7 +376,7 @@ var plainFaults = []patch{
 		"p.o.Store.SaveSnapshot(ctx, p.o.Token, «to→map[bool]uint64{true: to - 1, false: " +
 			"to}[FAULT]», image"},
 	{"a snapshot is taken in the middle of a batch", "actors/committed/committed.go",
-		"if c.imageDue && «(»!c.folding «|| FAULT) »{"},
+		"if c.imageDue && «(»!c.inBatch «|| FAULT) »{"},
 	{"a snapshot is published before the projections have reached it",
 		"actors/committed/projector.go",
 		"if «FAULT && w.image != nil {\n_ = p.save(w.to, w.image)\n}\nif »!p.apply(w) {"},

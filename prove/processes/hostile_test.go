@@ -362,7 +362,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 	if target != v.led {
 		return list
 	}
-	const useless = "a connection of another node is of no use|node="
+	const useless = "malformed greeting from another node|node="
 	calls := framed("d\x02" + name)
 	return append(list,
 		attack{"a node", "a purpose that is none", says(calls, framed("x\x01 and more")),

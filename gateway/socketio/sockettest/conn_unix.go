@@ -25,8 +25,8 @@ type Conn struct {
 	writeBy deadline
 }
 
-// A wire is what the two sides have in common: the lock of all calls of the system, which return at
-// once, and the word that something has changed.
+// A wire is the shared part of the two sides: the lock of all system calls, which return at once,
+// and the condition variable for changes.
 type wire struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -58,7 +58,7 @@ type deadline struct {
 
 func (d *deadline) over() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// set changes a deadline, and tells who waits for it.
+// set changes a deadline, and wakes its waiters.
 func (c *Conn) set(d *deadline, at time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *Conn) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// failure is an error as a connection of the system has it.
+// failure returns an error in the form of a system connection's.
 func failure(op string, err error) error {
 	if number, ok := err.(unix.Errno); ok {
 		err = os.NewSyscallError(op, number)
@@ -157,8 +157,8 @@ func (c *Conn) Write(b []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// Close implements net.Conn. With SetLinger(0) before, what is on its way is lost, and the other
-// side is told of a reset, as over TCP.
+// Close implements net.Conn. After SetLinger(0), bytes in flight are lost, and the other side gets
+// a reset, as over TCP.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,14 +194,14 @@ func (c *Conn) CloseWrite() error {
 	return c.control(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_WR) })
 }
 
-// SetWriteBuffer bounds what the system takes before the other side reads, to about so many bytes.
+// SetWriteBuffer bounds the system's buffer to about that many bytes.
 func (c *Conn) SetWriteBuffer(bytes int) error {
 	return c.control(func(fd int) error {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bytes)
 	})
 }
 
-// SetLinger says what Close does, as of a net.TCPConn.
+// SetLinger sets the effect of Close, as for a net.TCPConn.
 func (c *Conn) SetLinger(sec int) error {
 	l := &unix.Linger{Onoff: 1, Linger: int32(sec)}
 	if sec < 0 {

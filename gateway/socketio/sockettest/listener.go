@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A Listener has the connections that are dialed to it.
+// A Listener accepts the connections dialed to it.
 type Listener struct {
 	dialed chan net.Conn
 	closed chan struct{}
@@ -30,7 +30,7 @@ func (l *Listener) Dial() (*Conn, error) {
 	case l.dialed <- server:
 		return client, nil
 	case <-l.closed:
-		client.Close() //nolint:errcheck // nobody has used it
+		client.Close() //nolint:errcheck // unused
 		server.Close() //nolint:errcheck
 		return nil, net.ErrClosed
 	}

@@ -9,20 +9,19 @@ import (
 	"exchange/persistence/line"
 )
 
-// Call is the kind of an observer's connection to the member that it follows, and Version that of
-// all that is said on it. Its greeting has eight bytes that no other process with the observer's
-// name has.
+// Call is the kind of an observer's connection to the followed member, and Version its protocol
+// version. Its greeting contains eight random bytes that identify the observer's process.
 const (
 	Call    = 'f'
 	Version = 6
 )
 
-// Kinds of questions.
+// Kinds of requests.
 const (
-	askFeed   = iota + 1 // sequence, digest, whether it resumes: see feed.go
-	askTalk              // a status, and the market when it has changed, again and again
-	askReach             // the sequence that is reached
-	askTrades            // this and those behind it: a horizon, and a query
+	askFeed    = iota + 1 // sequence, digest, whether it resumes: see feed.go
+	askControl            // a status, and the market part when changed; repeatedly
+	askReach              // the reached sequence
+	askTrades             // this and the following: a horizon, and a query
 	askOrders
 	askOrder
 	askOrdersByID
@@ -32,16 +31,16 @@ const (
 	askCandles
 )
 
-// A status is what a member tells of the cluster, and of itself.
+// A status is a member's cluster view, and its watermark.
 type status struct {
-	Watermark uint64 // of its rows
+	Watermark uint64 // of the member's rows
 	persistence.Standing
 }
 
-// A market has the market parts of Replica.Market; nil: there is none.
+// A market contains the market parts of Replica.Market; nil: none.
 type market struct{ Next, Current []byte }
 
-// The queries that have no struct of package persistence.
+// The queries without a struct in package persistence.
 type (
 	orderQuery struct {
 		Account uint32
@@ -54,30 +53,31 @@ type (
 	idQuery struct{ ID uint64 }
 )
 
-// Bounds of what is said, in bytes.
+// Bounds of messages, in bytes.
 const (
-	longest      = 66 << 20 // the largest batch, and a page of what is before it
+	longest      = 66 << 20 // the largest batch, plus a page before it
 	longestQuery = 1 << 20
-	feedWindow   = 1 << 20   // of the feed that are on their way
-	pageBytes    = 256 << 10 // from which on a page has no more rows
+	feedWindow   = 1 << 20   // bytes of the feed in flight
+	pageBytes    = 256 << 10 // size at which a page is full
 	pageRows     = 200
 )
 
-// Bounds of what an observer asks for at a time.
+// Bounds of an observer's concurrent requests.
 const (
 	maxQueries = 64
-	atOnce     = 4 // queries that are under way
+	maxRunning = 4 // running queries
 )
 
-// usualSilence is after how long a side that hears nothing, or cannot write, gives up.
+// usualSilence is the time without a received message, or a completed write, after which a side
+// gives up.
 const usualSilence = 3 * time.Second
 
 // pageWait is how long an answer stays open for an observer that does not take it.
 const pageWait = 10 * time.Second
 
-// errStartOver is why an observer's store has ended whose journal no member continues: it was away
-// for too long, or the cluster has lost what it had. Its process goes on with a store and a node
-// that start again, as after any end: Open, and node.Start.
+// errStartOver is the end of an observer's store whose journal no member continues: it was away for
+// too long, or the cluster has lost records. Its process continues with a new store and node, by
+// Open and node.Start.
 var errStartOver = errors.New("too far behind every member's journal: reloading from a " +
 	"snapshot")
 
