@@ -83,7 +83,7 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 		known bool
 		may   bool
 	}{{0, true, true}, {os.Geteuid(), true, true}, {stranger, true, false}, {0, false, false}} {
-		if got := (listen.User{ID: x.user, Known: x.known}).MayOperate(); got != x.may {
+		if got := (listen.User{ID: x.user, HasID: x.known}).MayOperate(); got != x.may {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}
