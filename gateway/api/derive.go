@@ -6,8 +6,8 @@ import (
 	"exchange/actors"
 )
 
-// Derive runs the operation of a command up to where its commands would be sent, and returns them;
-// nil: the call is answered, as it would be without.
+// Derive runs a command's operation up to where its commands would be sent, and returns them; nil:
+// the call is answered, as it would be without.
 func (c *Call) Derive(o *Operation) []*actors.Command {
 	d := &deriving{Commands: c.commands}
 	c.commands = d
@@ -15,7 +15,7 @@ func (c *Call) Derive(o *Operation) []*actors.Command {
 	return d.list
 }
 
-// deriving keeps the commands that it is to send.
+// A recorder keeps the commands that it should send.
 type deriving struct {
 	actors.Commands
 	list []*actors.Command
@@ -35,12 +35,12 @@ func (d *deriving) DoAll(list []*actors.Command, _ []error) error {
 	return errDerived
 }
 
-// answered answers as the node that leads has.
+// answered answers as the leader did.
 func (c *Call) answered(a *actors.Answered) {
 	c.Failure, c.Cause = nil, nil
 	c.Status, c.wait, c.body = a.Status, a.Wait, append(c.body[:0], a.Body...)
 	c.unproven = a.Unproven
 }
 
-// Unproven reports whether the node that leads has refused the call before its signature was right.
+// Unproven reports whether the leader refused the call before checking its signature.
 func (c *Call) Unproven() bool { return c.unproven }

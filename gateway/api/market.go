@@ -28,7 +28,7 @@ func (c *Call) pairs() {
 	c.body = append(b, ']')
 }
 
-// everyLevel is the default of an order book's limits, which no book reaches.
+// everyLevel is the default of an order book's limits, above the size of any book.
 const everyLevel = 1 << 40
 
 func (c *Call) orderBook() {
@@ -131,7 +131,7 @@ const (
 	MaxTrades     = 1000
 )
 
-// tradePage reads the parameters of a page of trades, but for the pair.
+// tradePage reads the parameters of a page of trades, except the pair.
 func (c *Call) tradePage(q *committed.TradeQuery) {
 	q.Before, q.Offset, q.Ascending = c.before(), c.offset(), c.ascending()
 	q.Limit = c.limit("limit", DefaultTrades, MaxTrades)

@@ -8,7 +8,7 @@ import (
 	"exchange/core/state"
 )
 
-// Lists of what is set: pairs, and fees.
+// Lists of present settings: pairs, and fees.
 
 type pairAnswer struct {
 	Pair              string        `json:"pair"`

@@ -11,7 +11,7 @@ import (
 	"exchange/actors"
 )
 
-// A task that failed or found differences does not take the place of one that was right.
+// A task that failed or found differences does not replace a successful one.
 func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	var kept []byte
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Memory: Memory{
@@ -43,7 +43,7 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	}
 }
 
-// A text that is damaged or of another version is no memory, and stops no start.
+// A damaged text or one of another version is ignored, and stops no start.
 func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 	const right = `{"version":1,"backup":{"newest":null,` +
 		`"right":"2026-11-27T12:00:00.000001Z"},"audit":{}}`
@@ -63,7 +63,7 @@ func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 	}
 }
 
-// A memory that takes nothing is logged, and the process itself knows.
+// A failure to keep the text is logged, and the process itself has the task.
 func TestATaskThatIsNotKeptIsKnownAllTheSame(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Memory: Memory{
@@ -75,7 +75,7 @@ func TestATaskThatIsNotKeptIsKnownAllTheSame(t *testing.T) {
 	}
 }
 
-// A task of a clock that was wrong does not hide for years that there is none.
+// A task from a wrong clock's future does not hide for years that there is none.
 func TestATaskOfLaterIsNone(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler)})
 	s.tasks.audited(time.Now().Add(24*time.Hour), &AuditAnswer{}, nil)
