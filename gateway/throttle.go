@@ -49,9 +49,9 @@ func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimi
 	return l.commands.take(c, account, 1, at)
 }
 
-// told takes the tokens of a call that the node that leads has permitted, so that its client is
-// told of the limit as far as this process knows. It refuses nothing. Of a batch, commands or
-// cancels are the tokens.
+// takePermitted takes the tokens of a call that the leader has permitted, so that its client sees
+// the limit as counted by this process. It refuses nothing. commands or cancels are a batch's
+// tokens.
 func (l *rateLimits) told(key *directory.Key, o *api.Operation, commands, cancels int,
 	at int64) ratelimit.Answer {
 	n, of, client := 1, &l.commands, uint64(key.Account.ID)
@@ -88,7 +88,7 @@ func (l *rateLimits) permitMany(c *api.Call, o *api.Operation, at int64) (a rate
 	return a, ok
 }
 
-// takes takes a token from a client's bucket, as take.
+// mayTake takes a token from a client's bucket, as take.
 func (r *request) takes(l *rateLimit, client uint64) (ok bool) {
 	r.rate, ok = l.take(&r.Call, client, 1, r.at)
 	return ok
@@ -119,8 +119,8 @@ func (r *request) mayProbe() bool {
 	return r.takes(&r.edge.limits.probes, ratelimit.AddressKey(from))
 }
 
-// mayLoad takes a token for each byte of a page. A page that is sent tells the limit on requests, a
-// refusal the limit that it met.
+// mayLoad takes a token for each byte of a page. A sent page shows the limit on requests, a refusal
+// the exceeded limit.
 func (r *request) mayLoad(bytes int) bool {
 	l := &r.edge.limits.docs
 	a := l.buckets.Load().TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)
