@@ -34,7 +34,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// parsesAs fails the test unless the words are a command of the program and flags that it has.
+// parsesAs fails the test unless the words are a command of the program with its own flags.
 func parsesAs(t *testing.T, where string, words []string, command string) {
 	t.Helper()
 	p := &cli.Program{Stdout: io.Discard, Stderr: io.Discard}
@@ -68,8 +68,7 @@ func shellWords(line string) []string {
 	return all
 }
 
-// Every command that the documentation shows is one of the program, with flags and arguments that
-// it takes.
+// Every documented command is one of the program, with accepted flags and arguments.
 func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```")
 	said := regexp.MustCompile(
@@ -95,7 +94,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	}
 }
 
-// The table of exit codes is that of exit.go, and says of each whether a restart is right.
+// The table of exit codes is that of exit.go, and is right about a restart for each.
 func TestExitCodesAreExplained(t *testing.T) {
 	codes := []int{cli.ExitDone, cli.ExitUsage, cli.ExitBroken, cli.ExitUnavailable, cli.ExitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)

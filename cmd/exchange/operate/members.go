@@ -27,8 +27,10 @@ func (p *Commands) clusterAddCommand() *cobra.Command {
 			"learner, and becomes a voter. Run it on any node of the cluster, and start the new " +
 			"one. The same command again goes on.",
 		Args: cli.Takes("NODE=HOST:PORT"),
-	}, "add", func(args []string) (operator.MembershipRequest, error) { return membershipRequest("",
-		args[0]) })
+	}, "add", func(args []string) (operator.MembershipRequest, error) {
+		return membershipRequest("",
+			args[0])
+	})
 }
 
 func (p *Commands) clusterReplaceCommand() *cobra.Command {
@@ -41,7 +43,9 @@ func (p *Commands) clusterReplaceCommand() *cobra.Command {
 			"command again goes on.",
 		Args: cli.Takes("OLD", "NODE=HOST:PORT"),
 	}, "replace", func(args []string) (operator.MembershipRequest,
-		error) { return membershipRequest(args[0], args[1]) })
+		error) {
+		return membershipRequest(args[0], args[1])
+	})
 }
 
 func (p *Commands) clusterRemoveCommand() *cobra.Command {

@@ -52,7 +52,8 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 	}
 }
 
-// What serve refuses without a look at its store, config check refuses, and both say all of it.
+// config check refuses everything that serve refuses without opening its store, and both report all
+// of it.
 func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
@@ -97,7 +98,7 @@ func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
 	}
 }
 
-// The same of folders, names and addresses. What a disk that is mounted late can mend is 75.
+// The same for folders, names and addresses. Faults that a late mount can fix are 75.
 func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file, none := filepath.Join(dir, "file"), filepath.Join(dir, "none")

@@ -20,8 +20,8 @@ import (
 	"exchange/persistence"
 )
 
-// A place is this process's place in its cluster, for the gateway: what it knows of the others, and
-// the operator's wish to hand the lead over. It is there before the node is.
+// A clusterView is this process's view of its cluster, for the gateway, with the operator's
+// requests to hand over leadership. It exists before the node does.
 type clusterView struct {
 	name, url string
 	observer  bool
@@ -36,29 +36,29 @@ type clusterView struct {
 type joined struct {
 	replica persistence.Replica
 	node    *node.Node // nil: it only votes
-	fault   error      // why it only votes
+	fault   error      // the reason why it only votes
 }
 
-// A wish is to hand the lead over to a node, "" to any. done has room for the answer.
+// A transfer hands leadership over to a node, "" to any. done has room for the answer.
 type transfer struct {
 	ctx  context.Context
 	to   string
 	done chan error
 }
 
-// newPlace returns nil for an exchange on one machine.
+// newClusterView returns nil for an exchange on one machine.
 func newClusterView(cfg *config.Config, log *slog.Logger) *clusterView {
 	c := &cfg.Cluster
 	if !c.On() {
 		return nil
 	}
 	return &clusterView{name: c.Node, url: c.PublicURL, observer: c.Observer,
-		tick: config.Ms(c.TickMs),
+		tick:   config.Ms(c.TickMs),
 		wishes: make(chan *transfer), market: newMarket(cfg, log)}
 }
 
-// owner names this node, and where clients reach it, in its claims: so all nodes learn both, and
-// learn them in the journal's order.
+// owner names this node, and its URL for clients, in its claims: so all nodes receive both in the
+// journal's order.
 func (p *clusterView) owner() string { return strings.TrimSpace(p.name + " " + p.url) }
 
 // Standing implements operator.Cluster.
@@ -138,13 +138,13 @@ func (p *clusterView) Transfer(ctx context.Context, to string, begins func()) er
 }
 
 const (
-	// longSilence is how many ticks a node may be silent that the lead is handed to.
+	// longSilence is the longest silence of a new leader, in ticks.
 	longSilence = 10
-	// longLag is how many entries it may lack.
+	// longLag is the most entries that it may lack.
 	longLag = 1024
 )
 
-// mayLead returns why no other node, or not that one, could take the lead at once. It is asked
+// mayLead returns the reason why no other node, or not that one, could lead at once. It is checked
 // before the term ends, which clients notice.
 func mayLead(s *operator.Standing, to string) error {
 	fits := func(n operator.NodeStanding) bool {

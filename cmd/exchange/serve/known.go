@@ -17,8 +17,8 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// A known is what the data folder knows of its store and its archive. An empty one in the place of
-// one that it knows is mostly a disk that is not mounted: a start tries again until it is.
+// A knownData is the record of the store and the archive in the data folder. An empty folder in
+// place of a recorded one is mostly a disk that is not mounted: a start tries again until it is.
 type known struct {
 	cfg            *config.Config
 	log            *slog.Logger
@@ -37,8 +37,8 @@ func (k *known) has(m *folder.Memory) (bool, error) {
 	return len(ids) > 0 && !k.anew, err
 }
 
-// waits returns all for which a start waits: folders that are missing, mostly because their disks
-// are not mounted. It makes nothing.
+// missing returns the folders for which a start waits, mostly because their disks are not mounted.
+// It makes nothing.
 func (k *known) waits() []error {
 	all := []error{k.mayMake(k.cfg.Data)}
 	if info, err := os.Stat(k.cfg.Data); err == nil && !info.IsDir() {
@@ -50,8 +50,8 @@ func (k *known) waits() []error {
 	return all
 }
 
-// mayMake returns why a start may not make a folder, or a file: the folder above it is missing. The
-// data folder is made before all that is in it.
+// mayMake returns the reason why a start may not make a folder, or a file: its parent is missing.
+// The data folder is made before its content.
 func (k *known) mayMake(path string) error {
 	if k.anew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
 		return nil
@@ -59,8 +59,8 @@ func (k *known) mayMake(path string) error {
 	return mayServeIn(path)
 }
 
-// mayHaveKey refuses a missing folder of the secret key: in it a store's key may be, and no other
-// one begins elsewhere.
+// mayHaveKey refuses a missing folder of the secret key: it may hold a store's key, and no other
+// one is made elsewhere.
 func (k *known) mayHaveKey() error {
 	if os.Getenv(config.EnvSecretKey) != "" {
 		return nil
@@ -68,8 +68,8 @@ func (k *known) mayHaveKey() error {
 	return k.mayMake(k.cfg.SecretKeyFile)
 }
 
-// keyOnDisk gives the error of a key that is missing its code: where its folder is empty, too, a
-// disk is mostly not mounted.
+// keyOnDisk gives the error of a missing key its code: if its folder is empty too, a disk is mostly
+// not mounted.
 func keyOnDisk(cfg *config.Config, err error) error {
 	dir := filepath.Dir(cfg.SecretKeyFile)
 	if names, e := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) || e != nil || len(names) > 0 {
@@ -78,8 +78,8 @@ func keyOnDisk(cfg *config.Config, err error) error {
 	return failf(cli.ExitUnavailable, "%w; the folder %s is empty: mount its disk", err, dir)
 }
 
-// mayServeIn returns why a start may not make a folder, or a file: the folder above it is missing.
-// What is below the default data folder is made with all above it.
+// mayServeIn returns the reason why a start may not make a folder, or a file: its parent is
+// missing. Folders below the default data folder are made with all their parents.
 func mayServeIn(dir string) error {
 	if below, err := filepath.Rel(config.UsualData, dir); err == nil && below != ".." &&
 		!strings.HasPrefix(below, ".."+string(filepath.Separator)) {
@@ -88,7 +88,7 @@ func mayServeIn(dir string) error {
 	return cli.WithExit(cli.ExitUnavailable, cli.MissingAbove(dir))
 }
 
-// lookAtFolder refuses the embedded store's folder, if it has no store and may not get one. A node
+// checkFolder refuses the embedded store's folder, if it has no store and may not get one. A node
 // of a cluster has its store there, too.
 func (k *known) lookAtFolder() error {
 	dir := k.cfg.PebbleFolder()
@@ -112,7 +112,7 @@ func (k *known) lookAtFolder() error {
 	return cli.WithExit(cli.SystemCode(err), err)
 }
 
-// lookAtArchive refuses the archive's folder, if it has no archive and may not get one.
+// checkArchive refuses the archive's folder, if it has no archive and may not get one.
 func (k *known) lookAtArchive() error {
 	dir := k.cfg.Archive
 	if dir == "" {
@@ -128,7 +128,7 @@ func (k *known) lookAtArchive() error {
 	if _, err := archive.OpenKnown(dir); errors.Is(err, persistence.ErrAbsent) {
 		return archiveFailed(err)
 	}
-	return nil // what else is wrong with it, its use finds
+	return nil // its use finds its other faults
 }
 
 // openArchive opens the archive of the configuration.
@@ -160,7 +160,7 @@ func (k *known) openArchive() (*archive.Archive, error) {
 	return a, cli.WithExit(cli.SystemCode(err), err)
 }
 
-// fits remembers an archive that was found to belong to the store.
+// fits records an archive that was found to belong to the store.
 func (k *known) fits(a *archive.Archive) error {
 	history, begun, err := a.Newest()
 	if err != nil || !begun {
@@ -169,7 +169,7 @@ func (k *known) fits(a *archive.Archive) error {
 	return k.archive.Remember(history)
 }
 
-// save is the Save of an archive that is known from its first part on.
+// save is the Save of an archive that is recorded from its first part on.
 func (k *known) save(a *archive.Archive) func(context.Context, persistence.Store,
 	persistence.Authority, persistence.HistoryID, uint64) (uint64, error) {
 	return func(ctx context.Context, store persistence.Store, by persistence.Authority,

@@ -17,8 +17,8 @@ import (
 	"exchange/prove/clitest"
 )
 
-// A disk that is not mounted ends a start with 75, so that a supervisor waits for it. Nothing is
-// made in its place.
+// An unmounted disk ends a start with 75, so that a supervisor waits for it. Nothing is made in its
+// place.
 func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	above := t.TempDir()
 	t.Chdir(above)
@@ -48,13 +48,13 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 		}
 		return a, s
 	}
-	opens(knows(false), cli.ExitUnavailable) // nothing is known, and there is no disk
+	opens(knows(false), cli.ExitUnavailable) // nothing is recorded, and there is no disk
 	clitest.WantFiles(t, above)
 	worked(t, os.Mkdir(in("disk"), 0o700))
 	k := knows(false)
 	a, s := opens(k, 0)
 	if !strings.Contains(said.String(), "WARN") {
-		t.Errorf("of a new archive is said %q", said.String())
+		t.Errorf("about a new archive: %q", said.String())
 	}
 	history := persistence.HistoryID{7}
 	from := memory.Open(memory.NewDisk(), persistence.Retention{})
@@ -72,12 +72,12 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	opens(knows(false), cli.ExitUnavailable)
 	wantNames(t, above, "away", "owner.id")
 	worked(t, os.MkdirAll(in("disk", "archive"), 0o700))
-	opens(knows(false), cli.ExitUnavailable) // where it is mounted there is an empty folder
+	opens(knows(false), cli.ExitUnavailable) // the mount point is an empty folder
 	wantNames(t, in("disk"), "archive")
 	clitest.WantFiles(t, in("disk", "archive"))
 	_, s = opens(knows(true), 0)
 	if !strings.Contains(said.String(), "a new one begins") {
-		t.Errorf("of a new archive is said %q", said.String())
+		t.Errorf("about a new archive: %q", said.String())
 	}
 	if err := errors.Join(s.Close(), os.RemoveAll(in("disk")),
 		os.Rename(in("away"), in("disk"))); err != nil {
@@ -89,7 +89,7 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	}
 }
 
-// So does one that waits for the disk of its secret key. No other key begins in its place.
+// The same for the disk of the secret key. No other key is made in its place.
 func TestAStartWaitsForTheDiskOfItsKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	cfg := config.Demo()
@@ -118,7 +118,7 @@ func TestAStartWaitsForTheDiskOfItsKey(t *testing.T) {
 	}
 }
 
-// wantNames looks at the names in a folder.
+// wantNames checks the names in a folder.
 func wantNames(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -131,7 +131,7 @@ func wantNames(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// A folder above a configured one is not made: its disk may not be mounted, or the name be wrong.
+// The parent of a configured folder is not made: its disk may not be mounted, or the name be wrong.
 func TestAStartMakesNoFolderAboveAConfiguredOne(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for dir, code := range map[string]int{"none/data": cli.ExitUnavailable, "data": 0, "other": 0,

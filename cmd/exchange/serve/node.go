@@ -19,7 +19,7 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// A server of a node follows the journal, serves while its node leads, and follows again.
+// A nodeServer follows the journal, serves while its node leads, and follows again.
 type nodeServer struct {
 	cfg     *config.Config
 	known   *known // nil: this is an observer
@@ -30,8 +30,8 @@ type nodeServer struct {
 	demo    demo // of the terms
 	*joined
 
-	unattend context.CancelFunc // ends attend; nil: it does not run
-	attended chan struct{}      // closed when attend has ended
+	unattend context.CancelFunc // ends serveFollower; nil: it does not run
+	attended chan struct{}      // closed when serveFollower has ended
 }
 
 func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *clusterView,
@@ -40,8 +40,8 @@ func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *clusterView,
 		demo: newDemo(cfg)}
 }
 
-// serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
-// nothing is archived. served has the reason why a listener has ended.
+// serveNode runs one node of a cluster until ctx ends, or until it cannot continue. archived is nil
+// if nothing is archived. served gets the reason why a listener has ended.
 func serveNode(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
 	g *gateway.Gateway, p *clusterView, open *listeners, served <-chan error) error {
 	cfg := known.cfg
@@ -129,8 +129,8 @@ func (n *nodeServer) archives(ctx context.Context, archived *archive.Archive) er
 	return n.known.fits(archived)
 }
 
-// unfolded reports whether a node did not start because it cannot fold what the cluster has, or
-// what it has stored itself.
+// unfolded reports whether a node did not start because it cannot fold the cluster's records, or
+// its own.
 func unfolded(err error) bool {
 	return errors.Is(err, persistence.ErrFormat) || errors.Is(err, persistence.ErrCorrupt)
 }
@@ -187,13 +187,13 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	return replicated.Open(ctx, o)
 }
 
-// fatal ends the process: the log's disk did not take what was to be promised.
+// fatal ends the process: the log's disk did not take data that had to be durable.
 func (n *nodeServer) fatal(err error) {
 	n.log.Error("FATAL: the node's log cannot be written", "error", err)
 	os.Exit(cli.ExitUnavailable)
 }
 
-// follow closes the API, but for what is public, until the node leads.
+// follow closes the API, except for public data, until the node leads.
 func (n *nodeServer) follow() {
 	n.gateway.SetFollower(nil, nil)
 	n.place.market.follow()
@@ -205,7 +205,7 @@ func (n *nodeServer) follow() {
 	go n.serveFollower(ctx)
 }
 
-// alone ends attend, and returns when nothing is shown any more.
+// alone ends serveFollower, and returns when nothing is shown any longer.
 func (n *nodeServer) alone() {
 	if n.unattend != nil {
 		n.unattend()
@@ -214,7 +214,8 @@ func (n *nodeServer) alone() {
 	}
 }
 
-// attend shows what is public, whenever this node knows what is acknowledged, until ctx ends.
+// serveFollower shows public data, whenever this node can tell acknowledged records, until ctx
+// ends.
 func (n *nodeServer) serveFollower(ctx context.Context) {
 	defer close(n.attended)
 	last, said := "", ""
@@ -223,7 +224,7 @@ func (n *nodeServer) serveFollower(ctx context.Context) {
 		if shown {
 			said = ""
 		}
-		// at once it may have other reasons: a term that is over has yet to end
+		// the first reason may be temporary: an earlier term has yet to end
 		if now := err.Error(); ctx.Err() == nil && now == last && now != said {
 			said = now
 			n.log.Warn("this node shows nothing public for now", "node", n.place.name,
@@ -237,10 +238,10 @@ func (n *nodeServer) serveFollower(ctx context.Context) {
 	}
 }
 
-// attendAgain is the pause before a node that follows tries again to show what is public.
+// serveAgain is the pause before a follower tries again to show public data.
 const serveAgain = 100 * time.Millisecond
 
-// show shows what is public for as long as that can be right, and returns why it cannot.
+// show shows public data for as long as that can be right, and returns why it cannot.
 func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 	a, err := n.node.Follow(ctx)
 	n.place.starting.Store(errors.Is(err, errPast))
@@ -263,7 +264,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 		if err != nil {
 			select {
 			case <-n.node.Dead():
-				select { // it votes on until it is told to stop
+				select { // it votes until it is stopped
 				case <-ctx.Done():
 				case <-n.node.Ended(): // or its store has ended
 				}
@@ -292,14 +293,14 @@ func (n *nodeServer) run(ctx context.Context) error {
 	}
 }
 
-// broken reports whether an engine ended because its data are, or an invariant is.
+// broken reports whether an engine ended because its data or an invariant is broken.
 func broken(err error) bool {
 	return errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) ||
 		errors.Is(err, persistence.ErrInvalid)
 }
 
-// serve serves one term, and returns why it ended. One that cannot fill the demo's accounts hands
-// the lead over.
+// serve serves one term, and returns why it ended. If it cannot fill the demo's accounts it hands
+// leadership over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 	n.place.starting.Store(n.demo.due)
 	stopDemo, err := n.demo.start(ctx, engine)
@@ -367,8 +368,7 @@ func (n *nodeServer) handOver(engine *actors.Engine, w *transfer) error {
 	return err
 }
 
-// stop ends the node in order: a node that leads finishes what is in flight, and hands the lead
-// over.
+// stop ends the node in order: a leader finishes the requests in flight, and hands leadership over.
 func (n *nodeServer) stop(ctx context.Context) error {
 	n.log.Info("stopping: no new requests, what is in flight is finished", "at_most",
 		config.Ms(n.cfg.Timing.StopMaxMs))

@@ -24,9 +24,9 @@ type standingReplica struct {
 	persistence.Replica
 	standing func(look int64) persistence.Standing
 	looks    atomic.Int64
-	handed   atomic.Int64 // the look before the lead was handed over; 0: it was not
+	handed   atomic.Int64 // number of the poll before leadership was handed over; 0: it was not
 	engine   *actors.Engine
-	ready    error // of the engine, when the lead was handed over
+	ready    error // of the engine, when leadership was handed over
 }
 
 func (r *standingReplica) Standing() persistence.Standing { return r.standing(r.looks.Add(1)) }
@@ -46,7 +46,7 @@ type goroutines struct{ mailbox.Runners }
 
 func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
 
-// reigning is a server of a node whose reign has begun, on a store in memory.
+// leading is a server of a node whose term has begun, on a store in memory.
 func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 	t.Helper()
 	cfg := config.Demo()
@@ -65,11 +65,12 @@ func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 		gateway: gateway.New(gatewayOptions(cfg, log))}, engine
 }
 
-// A node whose clock is wrong ends its reign in order, and hands the lead over, once another node
-// could take it. Before, it serves on: expiries by a wrong clock are better than no exchange.
+// A node whose clock is wrong ends its term in order, and hands leadership over, once another node
+// could take it. Before, it continues to serve: expiries by a wrong clock are better than no
+// exchange.
 func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const until = 3 // looks at which all others are silent
+		const until = 3 // polls at which all others are silent
 		r := &standingReplica{standing: func(look int64) persistence.Standing {
 			s := persistence.Standing{Node: "a", Leader: "a", ClockAhead: time.Hour,
 				ClockWrong: true, Peers: []persistence.Peer{
@@ -92,11 +93,11 @@ func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
 			t.Errorf("the lead was handed over while the engine took commands: %v", r.ready)
 		}
 	})
-	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
-	runtime.GC() // collection frees what the first one has found
+	runtime.GC() // pooled objects have timers and channels of this bubble, and a second
+	runtime.GC() // collection frees those that the first one found
 }
 
-// Which nodes the lead is handed to without a word of which one.
+// The nodes to which leadership is handed when no node is named.
 func TestTheLeadIsHandedToANodeThatCouldTakeIt(t *testing.T) {
 	b := operator.NodeStanding{Name: "b", Role: operator.Voter, Silent: longSilence, Match: 1}
 	for what, x := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// serveObserver serves what the nodes of a cluster have, until ctx ends. served has the reason why
-// a listener has ended.
+// serveObserver serves the state of a cluster's nodes, until ctx ends. served gets the reason why a
+// listener has ended.
 func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *clusterView,
 	open *listeners, served <-chan error) error {
 	n := newNodeServer(cfg, g, p, open)
@@ -43,12 +43,12 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 		}
 		if text := err.Error(); text != said {
 			said = text
-			n.log.Warn("this observer has to begin anew", "observer", p.name, "error", err)
+			n.log.Warn("this observer starts over", "observer", p.name, "error", err)
 		}
 		if pause = min(2*pause, observeAgain); time.Since(begin) > observeAgain {
 			pause = serveAgain
 		}
-		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // what is wrong may be wrong at one node
+		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // the fault may be one node's
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -62,11 +62,11 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	return nil
 }
 
-// observeAgain is the longest pause before an observer begins anew.
+// observeAgain is the longest pause before an observer starts over.
 const observeAgain = 5 * time.Second
 
-// observe serves from the image of one of the nodes, and from what has come since, until that
-// cannot go on. It returns why.
+// observe serves from a node's image, and from the records after it, until that fails. It returns
+// the reason.
 func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	from *replicated.ObserverOptions) error {
 	options := observing.Options{Name: n.place.name, Dial: caller.Dial, Log: n.log,

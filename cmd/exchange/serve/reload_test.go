@@ -34,7 +34,7 @@ func newReloading(t *testing.T, change func(n int64, cfg *config.Config)) (r *re
 	cfg := must(load())
 	quiet := slog.New(slog.DiscardHandler)
 	r = newRenewal(cfg, rereading{load, new(slog.LevelVar)}, nil, quiet)
-	cfg.Limits.Connections = 1 // as a start that fits it to the machine
+	cfg.Limits.Connections = 1 // like a start that fits it to the machine
 	r.gateway = gateway.New(gatewayOptions(cfg, quiet))
 	return r, loads
 }
@@ -56,7 +56,7 @@ func TestAnExchangeThatStartsTakesUpNoChangesOfItsEngine(t *testing.T) {
 	}
 }
 
-// A list of refused options has an end, in the answer and in the log.
+// A list of refused options is bounded, in the answer and in the log.
 func TestManyRefusedOptionsAreToldInPart(t *testing.T) {
 	var log strings.Builder
 	r, _ := newReloading(t, func(_ int64, cfg *config.Config) {
@@ -78,7 +78,7 @@ func TestManyRefusedOptionsAreToldInPart(t *testing.T) {
 	}
 }
 
-// Reloads run one at a time, whichever of operators and signals asks, and each has an answer.
+// Reloads run one at a time, for operators and signals, and each has an answer.
 func TestReloadsRunOneAtATime(t *testing.T) {
 	var under atomic.Int64
 	r, loads := newReloading(t, func(n int64, cfg *config.Config) {
@@ -114,8 +114,8 @@ func TestReloadsRunOneAtATime(t *testing.T) {
 	}
 }
 
-// The file that a node compares with what is applied is the one that was taken up last, from then
-// on, also when both change at once.
+// A node compares the file that was last loaded with the applied part, also when both change at
+// once.
 func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
 	synctest.Test(t, reloadedFileIsCompared)
 }
@@ -151,7 +151,7 @@ func reloadedFileIsCompared(t *testing.T) {
 		both.Wait()
 		synctest.Wait()
 		if m.keys != nil || !bytes.Equal(m.newest.Market(), applied) {
-			t.Fatalf("of both are known %q in %q", m.newest.Market(), m.keys)
+			t.Fatalf("%q, and differences %q", m.newest.Market(), m.keys)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"exchange/persistence"
 )
 
-// restoring is a store that a restore fills. Meanwhile it leaves beats as an exchange does, so that
-// no standby takes the store. At the end it gives the store back, so that a start need not wait.
+// restoring is a store that a restore fills. Meanwhile it sends heartbeats like an exchange, so
+// that no standby takes the store. At the end it releases the store, so that a start need not wait.
 type restoring struct {
 	persistence.Store
 	rhythm persistence.Heartbeat
@@ -20,8 +20,8 @@ type restoring struct {
 	stopped chan struct{}
 }
 
-// Beat waits, as a standby does, until the store's owner shows no sign of life. It returns ErrHeld
-// if the owner shows one.
+// Beat waits, like a standby, until the store's owner shows no sign of life. It returns ErrHeld if
+// the owner shows one.
 func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
 	vigil := persistence.OwnerWatch{Heartbeat: r.rhythm}
 	for {
@@ -57,8 +57,8 @@ func (r *restoring) Acquire(ctx context.Context,
 	return token, last, err
 }
 
-// beat is a goroutine of its own. The restore's next write meets a process that has taken the
-// store.
+// beat runs in its own goroutine. If another process takes the store, the restore's next write
+// fails.
 func (r *restoring) beat() {
 	defer close(r.stopped)
 	t := time.NewTicker(r.rhythm.Check)
@@ -83,7 +83,7 @@ func (r *restoring) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 		defer cancel()
 		if err = r.Store.Release(ctx, r.token); errors.Is(err, persistence.ErrFenced) {
-			err = nil // its writes have said so, if any was left
+			err = nil // its writes have failed with it, if any was left
 		}
 	}
 	return errors.Join(err, r.Store.Close())

@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A restore looks at the store's owner as a standby does. It leaves a living owner alone, and waits
-// for the silence of a dead one, by the slower rhythm of both.
+// A restore watches the store's owner like a standby. It leaves a living owner alone, and waits for
+// the silence of a dead one, by the longer heartbeat interval of both.
 func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})
