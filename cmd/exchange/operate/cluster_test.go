@@ -52,7 +52,7 @@ func TestTheClusterIsShown(t *testing.T) {
 	runLine(f.environ, "cluster", "status").WantError(t, cli.ExitUnavailable, "is not one of")
 }
 
-// A file is checked before its market part is applied, and the answer says when that counts.
+// A file is checked before its market part is applied, and the answer names the time of effect.
 func TestAFileIsApplied(t *testing.T) {
 	f := newFake(t, 200, `{"keys":["pairs","limits.max_fills"]}`)
 	file := filepath.Join(t.TempDir(), "exchange.yaml")

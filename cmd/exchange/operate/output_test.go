@@ -17,7 +17,7 @@ import (
 
 var errDiskFull = errors.New("no space left on device")
 
-// A brokenWriter takes so many bytes.
+// A brokenWriter takes room bytes.
 type brokenWriter struct{ room int }
 
 func (w *brokenWriter) Write(b []byte) (int, error) {
@@ -28,7 +28,7 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 }
 
 // The command is carried out; only its answer cannot be written. That is no broken invariant, and
-// of `audit` no difference.
+// for `audit` no difference.
 func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 	run := func(room int, environ []string, line string) (int, string) {
 		var errOut bytes.Buffer
@@ -88,7 +88,7 @@ func TestAnExportReplacesNothingButAFile(t *testing.T) {
 		}
 	}
 	f.wantAsked()
-	// Only looked at: a fault of the command would replace this machine's own.
+	// Only checked: a fault of the command would replace this machine's own.
 	if err := cli.CheckReplaceable("--output", os.DevNull); cli.ExitCode(err) != cli.ExitUsage ||
 		!strings.Contains(err.Error(), "a device") {
 		t.Errorf("a device: %v", err)

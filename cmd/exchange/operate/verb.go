@@ -19,23 +19,23 @@ import (
 )
 
 // A verb is a command that makes one request of the operator's API, and prints the answer.
-// Arguments and flags are members of the request, whose type says what they are: a flag is named
-// like its member.
+// Arguments and flags are members of the request, described by its type: a flag is named like its
+// member.
 type verb struct {
-	use         string // the command behind its group, with its arguments
+	use         string // the command after its group, with its arguments
 	short, long string
 	example     string
-	route       string         // method, and path behind /operator/v1/
-	args        string         // members that the arguments are; "[member]" may be left out
+	route       string         // method, and path after /operator/v1/
+	args        string         // members given as arguments; "[member]" may be left out
 	flags       string         // members that are flags; "member!" must be given
 	with        map[string]any // members that the command sets
 	usual       uint64         // limit of a list without --limit
-	// once is the advice after an unknown outcome of what is not repeated; "": a change is repeated
-	// until its outcome is known.
+	// once is the advice after an unknown outcome of a change that is not repeated; "": a change is
+	// repeated until its outcome is known.
 	once  string
 	pages bool   // the answer comes in pages
 	done  string // words after the answer as text
-	// check checks and completes a request; nil: its members are checked alone.
+	// check checks and completes a request; nil: only its members are checked.
 	check func(x *asking) error
 	run   func(ctx context.Context, p *Commands, x *asking) error // nil: send and show
 }
@@ -98,7 +98,7 @@ func (x *asking) begin() *asking {
 	return x
 }
 
-// argumentsOf returns the arguments that must be there, by name, and how many more may be.
+// argumentsOf returns the required arguments by name, and the number of optional ones.
 func argumentsOf(use string) (names []string, more int) {
 	for _, word := range strings.Fields(use)[1:] {
 		switch {
@@ -113,7 +113,7 @@ func argumentsOf(use string) (names []string, more int) {
 	return names, more
 }
 
-// takesUpTo checks that the named arguments are there, and at most so many more.
+// takesUpTo checks that the named arguments are there, and at most more others.
 func takesUpTo(names []string, more int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		more := min(max(len(args)-len(names), 0), more)
@@ -196,7 +196,7 @@ func (f *memberFlag) Type() string {
 	return "string"
 }
 
-// Set implements pflag.Value. Lists may be given again; of all else the last one counts.
+// Set implements pflag.Value. Lists may be given repeatedly; otherwise the last one counts.
 func (f *memberFlag) Set(text string) error {
 	if before, there := f.x.given[f.name]; there && f.v.Kind() == reflect.Slice {
 		text = before + "," + text
@@ -372,14 +372,14 @@ func (p *Commands) answer(x *asking, raw json.RawMessage, repeats int) error {
 	return nil
 }
 
-// length returns how many elements a list has.
+// length returns the number of elements of a list.
 func length(raw json.RawMessage) int {
 	list, _ := elements(raw)
 	return len(list)
 }
 
-// askPages asks for one page after the other, until there are as many rows as the limit allows, and
-// returns them as one. `next` is there if there may be more.
+// askPages requests one page after the other, up to the limit of rows, and returns them as one.
+// `next` is present if there may be more.
 func (p *Commands) askPages(ctx context.Context, x *asking) (json.RawMessage, error) {
 	limit := uint64(math.MaxUint64)
 	if f := x.in.FieldByName("Limit"); x.usual > 0 {
@@ -420,11 +420,11 @@ func (p *Commands) askPages(ctx context.Context, x *asking) (json.RawMessage, er
 	return append(whole, '}'), nil
 }
 
-// pageOfRows is how many rows the server puts on a page by itself.
+// pageOfRows is the server's default number of rows on a page.
 const pageOfRows = 1000
 
-// goOn has the request ask for the page behind one, and reports whether there may be more: a page
-// says where the next begins, as `next` and of orders as `after`, too.
+// goOn makes the request ask for the next page, and reports whether there may be more: a page has
+// the begin of the next one as `next`, and for orders as `after`, too.
 func (x *asking) goOn(page members) bool {
 	next, after := page["next"], page["after"]
 	if before := x.in.FieldByName("Before"); before.IsValid() {

@@ -17,7 +17,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// Commands returns the commands that stand alone, and the groups that are the operator's alone.
+// Commands returns the commands without a group, and the groups of the operator alone.
 func (p *Commands) Commands() []*cobra.Command {
 	alone := p.commandsOf(aloneVerbs)
 	return []*cobra.Command{alone[0],
@@ -151,7 +151,7 @@ func (p *Commands) sendOnce(ctx context.Context, x *asking, prefix, verb, done s
 		return err
 	}
 	if !given && repeats > 0 {
-		// no other command knows a new reference: the first try of this one had landed
+		// no other command has a new reference: the first try of this one succeeded
 		n, _ := parseMembers(raw)
 		delete(n, "repeated")
 		raw, _ = json.Marshal(n)
@@ -307,7 +307,7 @@ var orderVerbs = []verb{
 		run: func(ctx context.Context, p *Commands, x *asking) error {
 			raw, repeats, err := p.send(ctx, x)
 			if repeats > 0 && cli.ExitCode(err) == cli.ExitUsage {
-				// The order is closed, but this does not say by whom.
+				// The order is closed, but the cause is unknown.
 				return unknown(
 					"%s; an earlier try of this command may have cancelled it: `exchange "+
 						"actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
@@ -325,7 +325,7 @@ var orderVerbs = []verb{
 	},
 }
 
-// cancelAll finds out what its argument names. Without any name it would cancel all orders.
+// cancelAll resolves its argument's name. Without any name it would cancel all orders.
 func cancelAll(ctx context.Context, p *Commands, x *asking) error {
 	if args := x.command.Flags().Args(); len(args) == 1 {
 		kind, err := accountOrPair(args[0])
@@ -357,7 +357,7 @@ func cancelAll(ctx context.Context, p *Commands, x *asking) error {
 	return err
 }
 
-// accountOrPair says what a name is of.
+// accountOrPair returns the kind of a name.
 func accountOrPair(name string) (kind string, err error) {
 	switch isPair := validPair.MatchString(name); {
 	case isPair && validName.MatchString(name): // only digits, such as 1_2

@@ -17,7 +17,7 @@ import (
 // which it uses a name. Test files are no part of it.
 type room struct {
 	files []string
-	// the names that the file at the first place uses of that at the second
+	// the names that the file at the first index uses of that at the second
 	arrows map[[2]int][]string
 }
 
@@ -95,7 +95,7 @@ func (r *room) order() (order []int, climb int) {
 	return order, climb
 }
 
-// settle moves a file to the place at which the fewest of its arrows climb, and reports whether
+// settle moves a file to the index at which the fewest of its arrows climb, and reports whether
 // that is fewer than before.
 func settle(order []int, weight [][]int, f int) bool {
 	at := 0
@@ -130,7 +130,7 @@ func settle(order []int, weight [][]int, f int) bool {
 	return true
 }
 
-// climbing counts the arrows that run to a file which stands before their own.
+// climbing counts the arrows to a file before their own.
 func climbing(order []int, weight [][]int) (n int) {
 	for i, below := range order {
 		for _, above := range order[:i] {

@@ -50,8 +50,8 @@ func unnamed(root string, files []string) (list []finding, err error) {
 }
 
 // An arrow list says for each package which others of the module it may import. In the file a line
-// has a package, "->", and those; "#" begins a comment. The packages that a package imports stand
-// above it.
+// has a package, "->", and those; "#" begins a comment. Imported packages stand above their
+// importers.
 type arrowList map[string]map[string]bool
 
 const arrowsFile = "scripts/tools/tidy/arrows.txt"
@@ -85,15 +85,15 @@ func parseArrows(text string) (arrowList, error) {
 }
 
 // An importCheck finds imports that are not in the list, and lines of the list that no package
-// needs. Tests may import all packages. Of prove/ other code may import only if it is a package
+// needs. Tests may import all packages. Other code may import from prove/ only if it is a package
 // that tests alone use: no program, and imported by none.
 type importCheck struct {
 	root   string
 	list   arrowList
 	unused map[string]bool // "package -> package" that no build has needed
 	found  map[finding]bool
-	proves map[string]finding // packages outside of prove/ that import of it
-	inCode map[string]bool    // programs, and what is imported by code outside of prove/
+	proves map[string]finding // packages outside of prove/ that import it
+	inCode map[string]bool    // which program code imports, outside of prove/
 }
 
 func newImportCheck(root string, list arrowList) *importCheck {
@@ -107,7 +107,7 @@ func newImportCheck(root string, list arrowList) *importCheck {
 	return c
 }
 
-// add looks at the packages of one build.
+// add checks the packages of one build.
 func (c *importCheck) add(loaded []*packages.Package) {
 	for _, p := range loaded {
 		if p.Module == nil {
