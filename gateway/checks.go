@@ -62,7 +62,7 @@ func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 		missing, o := variable && !r.exists(), to.operation(ctx)
 		switch {
 		case ctx.IsOptions() && !missing:
-			if r.takesPublic() {
+			if r.mayTakePublic() {
 				r.preflight(allow)
 			}
 		case missing || o == nil || !r.acceptable():
@@ -79,7 +79,7 @@ func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 // request.
 func (r *request) refuseForm(missing, method bool, allow string) {
 	switch {
-	case !r.takesPublic():
+	case !r.mayTakePublic():
 	case missing:
 		r.Fail(api.NotFound, "")
 	case method:
@@ -106,7 +106,7 @@ func (r *request) admitted(o *api.Operation) bool {
 		return r.begin(o, true) && r.identified(o) &&
 			(r.Key.Signed != nil || r.permitted(o)) && (r.ctx.IsPost() || r.confirmed())
 	}
-	may := o.Probe && r.mayProbe() || !o.Probe && r.takesPublic()
+	may := o.Probe && r.mayProbe() || !o.Probe && r.mayTakePublic()
 	return may && r.begin(o, false) && r.parseQuery()
 }
 

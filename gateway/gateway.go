@@ -59,7 +59,7 @@ func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
 
 // open opens an API and the stream. The caller holds mu.
 func (g *Gateway) open(a *api.API) {
-	a.Tell(g.rates(), g.deposits)
+	a.Configure(g.rates(), g.deposits)
 	g.api.Store(a.Demo(g.opts.Demo))
 	g.stream.sockets.Store(g.stream.newSockets(a))
 }
@@ -78,7 +78,7 @@ func (g *Gateway) SetLimits(l Limits) {
 	defer g.mu.Unlock()
 	g.limits.set(&l, g.opts.RateEntries, g.now())
 	g.agreed = l
-	g.tell()
+	g.publish()
 }
 
 // SetDepositInstructions changes those of the options, and publishes them to clients at once. Any
@@ -87,13 +87,13 @@ func (g *Gateway) SetDepositInstructions(texts map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deposits = texts
-	g.tell()
+	g.publish()
 }
 
 // publish publishes the present configuration to clients. The caller holds mu.
-func (g *Gateway) tell() {
+func (g *Gateway) publish() {
 	if a := g.api.Load(); a != nil {
-		a.Tell(g.rates(), g.deposits)
+		a.Configure(g.rates(), g.deposits)
 	}
 }
 

@@ -32,7 +32,7 @@ type exchangeInfo struct {
 	Demo  []struct{ Account, Key, Secret string }
 }
 
-func TestADemoAloneTellsItsKeys(t *testing.T) {
+func TestOnlyADemoShowsItsKeys(t *testing.T) {
 	h := newHarness(t, nil)
 	if b := h.do("GET", "/api/v1/exchange-info/", "", "").body; strings.Contains(b, "demo") {
 		t.Errorf("an exchange that is no demo answers %s", b)
@@ -48,8 +48,8 @@ func TestADemoAloneTellsItsKeys(t *testing.T) {
 	}
 }
 
-// A client that signs is told how to pay in, by an answer that no cache keeps; others are not.
-func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
+// A signed request gets the deposit instructions, by an answer that no cache keeps; others do not.
+func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	h := newHarness(t, nil)
 	h.stop()
 	const desk = "Ask <desk@example.org>.\nName your account."
@@ -92,7 +92,7 @@ func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
 	}
 }
 
-func TestTheRulesSayWhatHoldsNow(t *testing.T) {
+func TestExchangeInfoShowsPresentRules(t *testing.T) {
 	h := newHarness(t, nil)
 	h.retune(func(o *Options) {
 		o.CommandRate, o.RateEntries = Rate{PerSecond: 7, Burst: 9}, 100

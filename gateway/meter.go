@@ -22,8 +22,8 @@ type meter struct {
 
 // A routeMeter holds the counts of one route in one shard.
 type routeMeter struct {
-	statuses []atomic.Uint64 // by statusNumber
-	took     *metrics.Histogram
+	statuses  []atomic.Uint64 // by statusNumber
+	durations *metrics.Histogram
 }
 
 // The listeners.
@@ -92,7 +92,7 @@ func (m *meter) count(shard uint32, route, status int, took int64) {
 		n = int(statusNumber[status])
 	}
 	r.statuses[n].Add(1)
-	r.took.Observe(took)
+	r.durations.Observe(took)
 }
 
 // read returns the counts of a route by statusNumber, and the distribution of its requests' times.
@@ -103,7 +103,7 @@ func (m *meter) read(route int) (statuses []uint64, took metrics.Distribution) {
 		for j := range r.statuses {
 			statuses[j] += r.statuses[j].Load()
 		}
-		r.took.AddTo(&took)
+		r.durations.AddTo(&took)
 	}
 	return statuses, took
 }

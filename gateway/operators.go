@@ -42,7 +42,7 @@ func newOperatorListener(e *edge, scrape fasthttp.RequestHandler) *operatorListe
 		certificate: o.OperatorCertificate}}
 	l.operator = operator.New(operator.Options{Log: o.Log, Token: o.OperatorToken,
 		Commit: o.Build.Commit, Archive: o.Archive, Cluster: o.Cluster, Memory: o.Tasks,
-		Reload: o.Reload, Clock: e.now})
+		Reloader: o.Reload, Clock: e.now})
 	l.meter, l.paths = newOperatorMeter()
 	l.server = e.server(l.handle, l.broken, l.body)
 	l.server.HeaderReceived = l.head

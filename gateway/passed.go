@@ -188,7 +188,7 @@ func (r *request) confirmPassed(o *api.Operation) {
 		return
 	}
 	listen.Authenticated(r.ctx.Conn())
-	r.rate = r.edge.limits.told(r.Key, o, r.commands, r.cancels, r.at)
+	r.rate = r.edge.limits.takePermitted(r.Key, o, r.commands, r.cancels, r.at)
 }
 
 // verifyLogin returns nil if the signature of a login's challenge is right.

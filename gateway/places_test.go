@@ -12,7 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// A crowded exchange has so many places, and trades.
+// A crowded exchange has a number of places, and trades.
 func crowded(t *testing.T, places int) (h *harness, l *network) {
 	h = traded(t)
 	h.retune(func(o *Options) { o.Connections = places })
@@ -20,8 +20,7 @@ func crowded(t *testing.T, places int) (h *harness, l *network) {
 	return h, h.served()
 }
 
-// When subscribers have all places, which none of them gives up, a supervisor on this machine is
-// answered all the same.
+// Even when subscribers hold all places, a supervisor on this machine is answered.
 func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h, l := crowded(t, 3)
@@ -30,7 +29,7 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 		}
 		talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 503)
 		h.gateway.public.places.SetSpare(1)
-		for range 5 { // the spare place has an idle connection from then on
+		for range 5 { // the spare place has an idle connection afterwards
 			talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 200)
 			h.gateway.idle(t, 1)
 		}
@@ -46,8 +45,8 @@ func TestThePublicListenerHasSparePlaces(t *testing.T) {
 	}
 }
 
-// occupiers take all places from eight addresses and hold them. Some say nothing, some send a part
-// of a request, some were answered, and some have a stream without a subscription.
+// occupiers take all places from eight addresses and hold them. Some send nothing, some a part of a
+// request, some were answered, and some have a stream without a subscription.
 func occupiers(t *testing.T, l *network, places int) {
 	t.Helper()
 	for i := range places {
@@ -160,7 +159,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 	})
 }
 
-// idle waits until so many connections could be given up.
+// idle waits until n connections could be given up.
 func (g *Gateway) idle(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, "connections are idle", func() bool { return g.public.places.Idle() == n })

@@ -113,7 +113,7 @@ func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
 		r.site(to, string(path))
 		return
 	}
-	if r.takesPublic() {
+	if r.mayTakePublic() {
 		r.Fail(api.NotFound, "")
 	}
 	r.send()
@@ -165,7 +165,7 @@ func (p *publicListener) broken(ctx *fasthttp.RequestCtx, err error) {
 func (p *publicListener) malformed(ctx *fasthttp.RequestCtx, f *api.Failure, about string) {
 	r := newRequest(p.edge, ctx)
 	r.route = malformed
-	if r.takesPublic() {
+	if r.mayTakePublic() {
 		r.Fail(f, about)
 	}
 	r.send()

@@ -63,10 +63,10 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// tellRate writes the limit that counted a request, if one did. The headers are the tokens of a
+// writeRate writes the limit that counted a request, if one did. The headers are the tokens of a
 // full bucket, the tokens left, and the seconds until the bucket is full again. digits is room for
 // a number.
-func tellRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
+func writeRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
 	if a.Limit == 0 {
 		return
 	}

@@ -116,7 +116,7 @@ func (r *request) send() {
 	if r.Status == fasthttp.StatusUnauthorized {
 		h.SetCanonical(headerAuthenticate, scheme)
 	}
-	tellRate(h, &r.rate, r.digits[:0])
+	writeRate(h, &r.rate, r.digits[:0])
 	if r.Status != fasthttp.StatusNoContent && !r.written {
 		h.SetContentType("application/json")
 	}

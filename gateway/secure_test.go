@@ -84,7 +84,7 @@ func (l *listeningClient) say(text string) {
 	worked(l.t, l.c.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
-// hears reads until there is a message with these words.
+// hears reads until a message contains these words.
 func (l *listeningClient) hears(words string) {
 	l.t.Helper()
 	//nolint:errcheck // then reading fails too
@@ -129,7 +129,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	}
 	h.verify()
 
-	// Without TLS a client is told to use it, and nothing of what the path has.
+	// Without TLS a client gets the hint to use it, and nothing of the path's content.
 	c := must(net.Dial("tcp", address))
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
@@ -195,7 +195,7 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := shake(func(o *tls.Config) { o.NextProtos = []string{"h2"} }); err == nil {
-		t.Error("a client that knows nothing but HTTP/2 is let in")
+		t.Error("a client of HTTP/2 alone is let in")
 	}
 	if _, err := shake(func(o *tls.Config) { o.RootCAs = x509.NewCertPool() }); err == nil {
 		t.Error("a client that trusts no authority trusts this")

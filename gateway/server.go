@@ -58,7 +58,7 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 			if c := listen.Of(ctx.Conn()); occupied(ctx, c) {
 				h(ctx)
 				endUpgrade(ctx, c)
-				e.tellKeepAlive(ctx)
+				e.writeKeepAlive(ctx)
 			}
 		}, ErrorHandler: refuse, HeaderReceived: asMeant,
 		// A client that asks before sending its body learns at once that the body is too long.
@@ -83,9 +83,9 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 	}
 }
 
-// tellKeepAlive writes how long the connection may be idle after the answer, so that a client does
+// writeKeepAlive writes how long the connection may be idle after the answer, so that a client does
 // not send a request while it is being closed.
-func (e *edge) tellKeepAlive(ctx *fasthttp.RequestCtx) {
+func (e *edge) writeKeepAlive(ctx *fasthttp.RequestCtx) {
 	seconds := int64(e.opts.IdleTimeout / time.Second)
 	if seconds == 0 || ctx.Request.Header.ConnectionClose() || ctx.Response.ConnectionClose() ||
 		ctx.Hijacked() {

@@ -13,8 +13,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// converse sends bytes on a new connection and reads all answers until the server closes it, which
-// may be never. So the bytes must end with a request that asks for the close.
+// converse sends bytes on a new connection and reads all answers until the server closes it. So the
+// bytes must end with a request that asks for the close.
 func converse(t *testing.T, l *network, text string, methods ...string) (statuses []int,
 	bodies []string) {
 	t.Helper()
@@ -50,7 +50,7 @@ func (h *harness) served() *network {
 // tlsHello begins a handshake of TLS.
 const tlsHello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"
 
-// The request that hides, and the one behind all others.
+// The request that hides, and the one after all others.
 const (
 	hiddenRequest = "GET /api/v1/pairs HTTP/1.1\r\nHost: x\r\n\r\n"
 	lastRequest   = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -68,8 +68,8 @@ func probe(headers string) string {
 
 func chunked(body string) string { return framed("Transfer-Encoding: chunked\r\n", body) }
 
-// Behind each request comes another one, which would be seen if the first ended elsewhere than the
-// standard says.
+// After each request comes another one, which would be seen if the first ended elsewhere than in
+// the standard.
 func TestNoRequestHidesInAnother(t *testing.T) { bubble(t, testNoRequestHidesInAnother) }
 
 func testNoRequestHidesInAnother(t *testing.T) {
@@ -301,9 +301,9 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 	})
 }
 
-// A client behind a proxy that passes on bytes behind a body must not be able to name its own
+// A client behind a proxy that passes on bytes after a body must not be able to name its own
 // address there.
-func TestBytesBehindABodyNameNoAddress(t *testing.T) {
+func TestBytesAfterABodyNameNoAddress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHarness(t, nil)
 		h.retune(func(o *Options) {
@@ -327,7 +327,7 @@ func TestBytesBehindABodyNameNoAddress(t *testing.T) {
 		}
 		statuses, bodies = converse(t, l, head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
 		if len(statuses) != 1 || statuses[0] != 400 {
-			t.Errorf("an address behind the body: %v %q", statuses, bodies)
+			t.Errorf("an address after the body: %v %q", statuses, bodies)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func (m *mount) newSockets(a *api.API) *sockets {
 // belong to no session, or that are refused.
 func (m *mount) mayAsk(ctx *fasthttp.RequestCtx) error {
 	a := m.limits.public.buckets.Load().Take(ratelimit.AddressKey(m.address(ctx)), m.now())
-	tellRate(&ctx.Response.Header, &a, nil)
+	writeRate(&ctx.Response.Header, &a, nil)
 	if !a.OK {
 		m.limits.public.refused.Add(1)
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
@@ -100,7 +100,7 @@ func (m *mount) handle(ctx *fasthttp.RequestCtx) {
 	}
 	r := newRequest(m.edge, ctx)
 	r.route = uncounted
-	if r.takesPublic() {
+	if r.mayTakePublic() {
 		r.refuseAbsent()
 	}
 	r.send()

@@ -161,7 +161,7 @@ func TestEachFileIsMadeInEachForm(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentHasAllButTheComments(t *testing.T) {
+func TestSentFilesLackOnlyComments(t *testing.T) {
 	const file = "// one\nlet a = 1; // two\n\t/** three\n\t * @type {x} */\n\tb(`//c`);\n" +
 		"/* d */\n/** e */ (f);\n/* g */\n  h(/** @type {i} */ (j)); // k\n"
 	want := "let a=1;b(`//c`);(f);h((j));"
@@ -257,7 +257,7 @@ func TestAllLicencesAreShown(t *testing.T) {
 
 // The lock file has the hash of each package. npm installs nothing else, and scripts/vendor
 // compares the files here with it.
-func TestWhatIsVendoredIsPinned(t *testing.T) {
+func TestVendoredPackagesArePinned(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct {
 			Version, Integrity string

@@ -120,9 +120,9 @@ func TestSystemdTakesTheService(t *testing.T) {
 	for _, args := range [][]string{{"verify", "--man=no", file},
 		{"security", "--offline=true", "--threshold=25", file}} {
 		out, err := exec.Command(tool, args...).CombinedOutput()
-		if said := string(out); err != nil ||
-			args[0] == "verify" && strings.Contains(said, "exchange.service") {
-			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, said)
+		if output := string(out); err != nil ||
+			args[0] == "verify" && strings.Contains(output, "exchange.service") {
+			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, output)
 		}
 	}
 }

@@ -10,7 +10,7 @@ func (c *Call) prepareAmend() *actors.Command {
 	if c.badFields() {
 		return nil
 	}
-	c.aim = aim{order: a.Order, clientID: a.ClientID}
+	c.target = target{order: a.Order, clientID: a.ClientID}
 	return actors.NewAmend(c.Key, c.Nonce, &a)
 }
 
@@ -77,9 +77,9 @@ func (c *Call) amendFaults(list []actors.Fault) {
 }
 
 // amended returns the order that an amend is about, as far as it was found.
-func (c *Call) amended() (of subject) {
-	if o, found, err := c.aimedAt(); err == nil && found {
-		return subject{o.Side, c.public.Market(o.Pair).Name}
+func (c *Call) amended() (of orderShape) {
+	if o, found, err := c.orderNamed(); err == nil && found {
+		return orderShape{o.Side, c.public.Market(o.Pair).Name}
 	}
 	return of
 }

@@ -15,12 +15,12 @@ type API struct {
 	leads      func() error    // of Lead; nil: the process follows
 	currencies []byte          // follows from the configuration alone, encoded once
 	demo       []byte          // last member of exchange-info of a demo
-	told       atomic.Pointer[told]
+	configured atomic.Pointer[configAnswers]
 	tickers    atomic.Pointer[tickerList]
 }
 
-// A settings holds the answers that follow from the present configuration.
-type told struct {
+// configAnswers are the answers that follow from the present configuration.
+type configAnswers struct {
 	pairs    [][]byte // an object each, in order
 	rules    [][]byte // as in exchange-info, up to the status
 	limits   []byte
@@ -42,23 +42,23 @@ func New(p *actors.Public, c actors.Commands) *API {
 		b = append(b, '}')
 	}
 	a.currencies = append(b, ']')
-	a.Tell(Rates{}, nil)
+	a.Configure(Rates{}, nil)
 	return a
 }
 
 // Configure renews the answers about the configuration: an edge's rates, the engine's limits and
 // rules, and, for keys that may read, deposit instructions: texts by currency. Those of unlisted
 // currencies are left out. One goroutine at a time calls it, also while calls are answered.
-func (a *API) Tell(r Rates, instructions map[string]string) {
+func (a *API) Configure(r Rates, instructions map[string]string) {
 	p := a.public
-	t := &told{batch: mostItems(&r, p.Limits()), deposits: a.howToPayIn(instructions)}
+	t := &configAnswers{batch: mostItems(&r, p.Limits()), deposits: a.encodeInstructions(instructions)}
 	t.limits = appendLimits(nil, &r, p.Limits(), t.batch)
 	for _, pair := range p.Pairs() {
 		r := pair.Rules()
 		t.pairs = append(t.pairs, appendPair(nil, r))
 		t.rules = append(t.rules, appendAllRules(nil, r))
 	}
-	a.told.Store(t)
+	a.configured.Store(t)
 }
 
 // mostItems returns the most items of a batch: a larger one would never find enough slots or tokens
@@ -103,7 +103,7 @@ func (a *API) Demo(keys []DemoKey) *API {
 }
 
 // encodeInstructions encodes the deposit instructions of currencies.
-func (a *API) howToPayIn(instructions map[string]string) []byte {
+func (a *API) encodeInstructions(instructions map[string]string) []byte {
 	b := []byte(`,"deposit_instructions":{`)
 	for _, c := range a.public.Currencies() {
 		if text := instructions[c.Code]; text != "" {

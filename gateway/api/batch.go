@@ -68,7 +68,7 @@ func (c *Call) readItems() {
 		c.bad(batchField, FieldRequired)
 		return
 	}
-	most := c.api.told.Load().batch
+	most := c.api.configured.Load().batch
 	err := params.Elements(p.Value, func(element []byte) bool {
 		if len(c.batch) == most {
 			c.bad(batchField, "At most "+strconv.Itoa(most)+" items are possible.")
@@ -190,7 +190,7 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 		cmd := list[i]
 		if cmd != nil && !whole && refusesAll(cmd) {
 			whole = true
-			c.refused(cmd, subject{})
+			c.refused(cmd, orderShape{})
 		}
 		if whole {
 			if cmd != nil {

@@ -40,7 +40,7 @@ type Call struct {
 
 	wait     int // seconds until the client may try again, if it was throttled
 	unproven bool
-	aim      aim
+	target   target
 	batch    []*Call  // its items, if it is one
 	later    []uint64 // of an item: orders placed by later items of its batch
 	faulty   *Call    // last item with a server failure; nil: none
@@ -67,7 +67,7 @@ func (c *Call) Reset() {
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
 	c.Status, c.Failure, c.Cause, c.api, c.public, c.commands = 200, nil, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
-	c.aim, c.later, c.faulty, c.wait, c.Gate, c.shown = aim{}, nil, nil, 0, nil, nil
+	c.target, c.later, c.faulty, c.wait, c.Gate, c.shown = target{}, nil, nil, 0, nil, nil
 	c.unproven = false
 	c.freeItems()
 }
@@ -162,8 +162,8 @@ func (c *Call) Parsed(err error) bool {
 	return false
 }
 
-// reader returns the client on whose behalf the call reads.
-func (c *Call) reader() committed.Client {
+// readingClient returns the client on whose behalf the call reads.
+func (c *Call) readingClient() committed.Client {
 	return committed.Client{Key: c.Key, Nonce: c.Nonce, Address: c.Address}
 }
 

@@ -9,14 +9,14 @@ import (
 // Derive runs a command's operation up to where its commands would be sent, and returns them; nil:
 // the call is answered, as it would be without.
 func (c *Call) Derive(o *Operation) []*actors.Command {
-	d := &deriving{Commands: c.commands}
+	d := &recorder{Commands: c.commands}
 	c.commands = d
 	o.Run(c)
 	return d.list
 }
 
 // A recorder keeps the commands that it should send.
-type deriving struct {
+type recorder struct {
 	actors.Commands
 	list []*actors.Command
 }
@@ -24,13 +24,13 @@ type deriving struct {
 var errDerived = errors.New("the command is derived, and not sent")
 
 // Do implements actors.Commands.
-func (d *deriving) Do(c *actors.Command) (*actors.Command, error) {
+func (d *recorder) Do(c *actors.Command) (*actors.Command, error) {
 	d.list = []*actors.Command{c}
 	return nil, errDerived
 }
 
 // DoAll implements actors.Commands.
-func (d *deriving) DoAll(list []*actors.Command, _ []error) error {
+func (d *recorder) DoAll(list []*actors.Command, _ []error) error {
 	d.list = append(d.list, list...)
 	return errDerived
 }

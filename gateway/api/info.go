@@ -34,20 +34,20 @@ func (c *Call) exchangeInfo() {
 	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())
 	b = append(b, `,"maintenance":`...)
 	b = encode.Maintenance(b, &now.Maintenance)
-	told := c.api.told.Load()
-	b = append(append(b, `,"limits":`...), told.limits...)
+	config := c.api.configured.Load()
+	b = append(append(b, `,"limits":`...), config.limits...)
 	b = append(b, `,"pairs":[`...)
 	for i, p := range c.public.Pairs() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, told.rules[i]...)
+		b = append(b, config.rules[i]...)
 		b = encode.Text(append(b, `,"status":`...), statusOf(now.Status, p))
 		b = append(b, '}')
 	}
 	b = append(append(b, ']'), c.api.demo...)
 	if c.Key != nil {
-		b = append(b, told.deposits...)
+		b = append(b, config.deposits...)
 	}
 	c.body = append(b, '}')
 }

@@ -118,7 +118,7 @@ func (c *Call) changed(change *actors.Command, hint string) bool {
 		c.bad(f.Field, f.Text)
 	}
 	if !c.badFields() {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	return false
 }

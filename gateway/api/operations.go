@@ -51,13 +51,13 @@ var Operations = []Operation{
 	command("/api/v1/order-test", (*Call).testOrder, event.PermissionTrade),
 	batch("/api/v1/order-batch", (*Call).orderBatch, (*Call).batchTokens),
 	command("/api/v1/trading-settings", (*Call).setTradingSettings, event.PermissionTrade),
-	cancel("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
-	cancel("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
-	cancel("/api/v1/order-cancel-after", (*Call).cancelAfter, event.PermissionTrade),
+	cancelOp("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
+	cancelOp("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
+	cancelOp("/api/v1/order-cancel-after", (*Call).cancelAfter, event.PermissionTrade),
 
 	command("/api/v1/withdraw", (*Call).withdrawal, event.PermissionWithdraw),
 	command("/api/v1/withdraw-confirm", (*Call).confirmWithdrawal, event.PermissionWithdraw),
-	cancel("/api/v1/withdraw-cancel", (*Call).cancelWithdrawal, event.PermissionWithdraw),
+	cancelOp("/api/v1/withdraw-cancel", (*Call).cancelWithdrawal, event.PermissionWithdraw),
 
 	{Method: "GET", Path: "/healthz", Run: (*Call).health, Probe: true, Early: true},
 	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true},
@@ -73,7 +73,7 @@ func command(path string, run func(*Call), permission uint8) Operation {
 	return Operation{Method: "POST", Path: path, Run: run, Private: true, Permission: permission}
 }
 
-func cancel(path string, run func(*Call), permission uint8) Operation {
+func cancelOp(path string, run func(*Call), permission uint8) Operation {
 	o := command(path, run, permission)
 	o.Cancels = true
 	return o

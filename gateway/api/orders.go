@@ -28,14 +28,14 @@ var (
 )
 
 // A target is the object of a command, for its answer.
-type aim struct {
+type target struct {
 	order    uint64         // to change; 0: the one with clientID, or a new one
 	clientID event.ClientID // of it
-	subject  subject        // of a new order
+	shape    orderShape     // of a new order
 }
 
 // An orderShape describes the order that a refusal is about.
-type subject struct {
+type orderShape struct {
 	side trading.Side
 	pair string // name
 }
@@ -70,7 +70,7 @@ func (c *Call) do(cmd *actors.Command) (*actors.Command, error) {
 // end answers for a completed command, and frees it, or for one without an outcome.
 func (c *Call) end(s *step, cmd *actors.Command, err error) {
 	if err != nil {
-		c.commandFailed(err, c.aim.clientID)
+		c.commandFailed(err, c.target.clientID)
 		return
 	}
 	s.finish(c, cmd)
@@ -82,7 +82,7 @@ func (c *Call) prepareOrder() *actors.Command {
 	if !ok {
 		return nil
 	}
-	c.aim = aim{clientID: w.ClientID, subject: subject{w.Side, w.Pair.Name}}
+	c.target = target{clientID: w.ClientID, shape: orderShape{w.Side, w.Pair.Name}}
 	return actors.NewOrder(c.Key, c.Nonce, &w)
 }
 
@@ -91,7 +91,7 @@ func (c *Call) finishOrder(cmd *actors.Command) {
 		c.Status = 201
 		c.body = appendPlaced(c.body, cmd.Record())
 	} else {
-		c.refused(cmd, c.aim.subject)
+		c.refused(cmd, c.target.shape)
 	}
 }
 
@@ -267,7 +267,7 @@ func appendAccepted(b []byte, rec *event.Record) []byte {
 }
 
 // refused answers for a command whose refusal is in the journal.
-func (c *Call) refused(cmd *actors.Command, of subject) {
+func (c *Call) refused(cmd *actors.Command, of orderShape) {
 	switch reason := cmd.Record().Refusal.Reason; reason {
 	case event.RefusedNonce:
 		c.wrongNonce(cmd.LastNonce())
@@ -302,7 +302,7 @@ func (c *Call) refused(cmd *actors.Command, of subject) {
 }
 
 // refusedByMarket is refused for a book's reasons. False: it is none of them.
-func (c *Call) refusedByMarket(cmd *actors.Command, of subject) bool {
+func (c *Call) refusedByMarket(cmd *actors.Command, of orderShape) bool {
 	at := cmd.Record().TimeUs
 	switch cmd.Record().Refusal.Reason {
 	case event.RefusedPriceBand:
@@ -358,7 +358,7 @@ func (c *Call) prepareCancel() *actors.Command {
 	if c.badFields() {
 		return nil
 	}
-	c.aim = aim{order: id, clientID: name}
+	c.target = target{order: id, clientID: name}
 	return actors.NewCancel(c.Key, c.Nonce, id, name)
 }
 
@@ -369,7 +369,7 @@ func (c *Call) finishCancel(cmd *actors.Command) {
 		c.body = append(strconv.AppendUint(append(c.body, `{"order":`...), rec.Cancel.Order, 10),
 			'}')
 	case rec.Refusal.Reason != event.RefusedNotOpen:
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	default:
 		c.notOpen()
 	}
@@ -396,12 +396,12 @@ func (c *Call) whichOrder() (id uint64, name event.ClientID) {
 // order under the client order id.
 func (c *Call) notOpen() {
 	field, text := "order", "Order not found"
-	if c.aim.order == 0 {
+	if c.target.order == 0 {
 		if field = clientIDName; !c.given(field) {
 			field = clientIDAlias
 		}
 	}
-	switch o, found, err := c.aimedAt(); {
+	switch o, found, err := c.orderNamed(); {
 	case err != nil:
 		text = "Order is not open"
 	case !found, slices.Contains(c.later, o.ID): // there was none when the wallet checked
@@ -415,11 +415,11 @@ func (c *Call) notOpen() {
 }
 
 // orderNamed returns the order that the call's command names.
-func (c *Call) aimedAt() (o committed.Order, found bool, err error) {
-	if c.aim.order != 0 {
-		return c.public.OrderOf(c.Key.Account.ID, c.aim.order)
+func (c *Call) orderNamed() (o committed.Order, found bool, err error) {
+	if c.target.order != 0 {
+		return c.public.OrderOf(c.Key.Account.ID, c.target.order)
 	}
-	return c.public.OrderNamed(c.Key.Account.ID, c.aim.clientID)
+	return c.public.OrderNamed(c.Key.Account.ID, c.target.clientID)
 }
 
 // given reports whether the body has a parameter.
@@ -445,7 +445,7 @@ func (c *Call) cancelAllOrders() {
 		c.commandFailed(err, event.ClientID{})
 		return
 	case cmd.Outcome() == actors.Refused && cmd.Record().Refusal.Reason != event.RefusedNoOrders:
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	default:
 		b := append(c.body, `{"orders":[`...)
 		for i, id := range cmd.Cancelled() {

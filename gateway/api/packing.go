@@ -21,8 +21,8 @@ const mostPacked = 2 << 20
 // 0.95 ms for 18 KB.
 const packLevel = gzip.BestSpeed + 1
 
-// packers are gzip.Writers of that level: one has tables of some 100 KB.
-var packers = sync.Pool{New: func() any {
+// gzipWriters are gzip.Writers of that level: one has tables of some 100 KB.
+var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, packLevel)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -50,8 +50,8 @@ func (c *Call) Pack() {
 			}
 		}
 		var b bytes.Buffer
-		w := packers.Get().(*gzip.Writer)
-		defer packers.Put(w)
+		w := gzipWriters.Get().(*gzip.Writer)
+		defer gzipWriters.Put(w)
 		w.Reset(&b)
 		_, _ = w.Write(plain) // a buffer takes everything
 		_ = w.Close()

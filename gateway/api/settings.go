@@ -38,7 +38,7 @@ func (c *Call) setTradingSettings() {
 	if cmd.Outcome() == actors.Accepted {
 		c.body = appendSettings(c.body, i.mode)
 	} else {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }

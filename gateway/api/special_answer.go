@@ -17,7 +17,7 @@ type outcome struct {
 	trading.Instructed
 	price     money.Price
 	filled    money.Amount
-	known     bool // Value is that of all its trades, unless it is 0
+	complete  bool // Value is that of all its trades, unless it is 0
 	cancelled money.Amount
 }
 
@@ -32,7 +32,7 @@ func appendOutcome(b []byte, rec *event.Record) []byte {
 		traded += t.Amount
 		x.Value = x.Value.Add(t.Price.Times(t.Amount).Balance())
 	}
-	x.known = traded == x.filled
+	x.complete = traded == x.filled
 	status := trading.StatusActive
 	switch {
 	case o.RestCancelled:
@@ -51,7 +51,7 @@ func appendInstructed(b []byte, o *committed.Order) []byte {
 		panic("BUG: the instructions of order " + strconv.FormatUint(o.ID, 10) +
 			" cannot be read")
 	}
-	x := outcome{Instructed: with, price: o.Price, filled: o.Amount - o.Remaining, known: true}
+	x := outcome{Instructed: with, price: o.Price, filled: o.Amount - o.Remaining, complete: true}
 	if o.Status == trading.StatusCancelled {
 		x.cancelled = o.Remaining
 	}
@@ -63,11 +63,11 @@ func (x *outcome) append(b []byte) []byte {
 	b = x.appendKind(b)
 	if x.Quote != 0 {
 		b = x.Quote.Append(append(b, `,"quote_amount":`...))
-		if x.known {
+		if x.complete {
 			b = x.Value.Append(append(b, `,"quote_filled":`...))
 		}
 	}
-	if x.filled > 0 && x.known && !x.Value.IsZero() {
+	if x.filled > 0 && x.complete && !x.Value.IsZero() {
 		b = x.Value.Average(x.filled).Append(append(b, `,"average_price":`...))
 	}
 	if x.Display != 0 {

@@ -33,7 +33,7 @@ func (c *Call) cancelAfter() {
 	if cmd.Outcome() == actors.Accepted {
 		c.body = c.appendSwitch(c.body, &cmd.Record().Switch, c.commands.SwitchFires(cmd))
 	} else {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }

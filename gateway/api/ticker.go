@@ -79,7 +79,7 @@ func (c *Call) chart() {
 	if c.badFields() {
 		return
 	}
-	chart, err := c.public.Candles(c.reader(), committed.ChartQuery{Pair: pair, Frame: frame,
+	chart, err := c.public.Candles(c.readingClient(), committed.ChartQuery{Pair: pair, Frame: frame,
 		Since: firstStart(frame, since), Until: until, Limit: limit})
 	if err != nil {
 		c.readFailed(err)

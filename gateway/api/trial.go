@@ -89,7 +89,7 @@ func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 		c.Fail(TooManyOpenOrders, "")
 	case q.InPair.Orders >= q.Most.Orders:
 		c.Fail(TooManyInBook, w.Pair.Name)
-	case waits(w) && q.InPair.Stops >= q.Most.Stops:
+	case isStop(w) && q.InPair.Stops >= q.Most.Stops:
 		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
 	case expires(w) && q.InPair.GTD >= q.Most.GTD:
 		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
@@ -103,7 +103,7 @@ func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
 	limits := c.public.Limits()
 	most := committed.OpenCount{Orders: limits.OpenOrdersPerAccountAndBook}
-	if waits(w) {
+	if isStop(w) {
 		most.Stops = limits.StopsPerAccountAndBook
 	}
 	if expires(w) {
@@ -135,7 +135,7 @@ func (c *Call) inOwnBand(w *actors.OrderRequest) bool {
 func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best money.Price) bool {
 	limits := c.public.Limits()
 	switch {
-	case waits(w) && has.Stops >= limits.StopsPerBook:
+	case isStop(w) && has.Stops >= limits.StopsPerBook:
 		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
 	case expires(w) && has.GTD >= limits.GTDPerBook:
 		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
@@ -148,7 +148,7 @@ func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best m
 }
 
 // isStop reports whether an order would wait for a trigger, in the book or outside it.
-func waits(w *actors.OrderRequest) bool {
+func isStop(w *actors.OrderRequest) bool {
 	s := w.Special
 	return s != nil && (s.Trigger.When != 0 || s.OCO != trading.OCO{})
 }

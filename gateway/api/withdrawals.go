@@ -27,7 +27,7 @@ func (c *Call) deposits() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Deposits(c.reader(), q)
+	list, err := c.public.Deposits(c.readingClient(), q)
 	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
 		return AppendDeposit(b, c.public, d)
 	})
@@ -40,7 +40,7 @@ func (c *Call) withdrawals() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Withdrawals(c.reader(), q)
+	list, err := c.public.Withdrawals(c.readingClient(), q)
 	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
 		return AppendWithdrawal(b, c.public, w)
 	})
@@ -128,7 +128,7 @@ func (c *Call) withdrawal() {
 		c.refuseField(withdrawalIDName,
 			"Already used by withdraw "+strconv.FormatUint(cmd.TakenBy(), 10))
 	} else {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
@@ -260,7 +260,7 @@ func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	case rec.Refusal.Reason == event.RefusedWithdrawal:
 		c.withdrawalNotMoved(id)
 	default:
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }

@@ -60,14 +60,14 @@ func (r *renewal) serves(name string, number int64) {
 	}
 }
 
-// logged wants the log to contain the present fault, once, and nothing of the key.
-func (r *renewal) logged(name, word, said string, before int) {
+// logs wants the log to contain the present fault, once, and nothing of the key.
+func (r *renewal) logs(name, word, previous string, before int) {
 	r.t.Helper()
 	if !r.c.Stale() || !strings.Contains(r.c.lastFault, word) {
 		r.t.Fatalf("%s: stale %v, %q", name, r.c.Stale(), r.c.lastFault)
 	}
 	times := 1
-	if r.c.lastFault == said {
+	if r.c.lastFault == previous {
 		times = 0
 	}
 	text := r.logged.String()
@@ -93,7 +93,7 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 	ended, endedKey := a.Pair(5, time.Now().Add(-time.Hour))
 	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour),
 		time.Now().Add(30*aDay))
-	said := ""
+	previous := ""
 	for _, x := range []struct {
 		name      string
 		cert, key []byte
@@ -117,8 +117,8 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 			c.Refresh(time.Now())
 		}
 		c.Reload()
-		r.logged(x.name, x.word, said, before)
-		said = c.lastFault
+		r.logs(x.name, x.word, previous, before)
+		previous = c.lastFault
 		r.serves(x.name, 3)
 	}
 	worked(t, os.Remove(r.certFile))

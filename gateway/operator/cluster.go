@@ -223,7 +223,7 @@ func showCluster(c *call, _ *nothing) (*clusterAnswer, error) {
 	}
 	s := c.server.cluster.Standing()
 	a := &clusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
-		Serves: c.engine != nil || c.server.relays.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
+		Serves: c.engine != nil || c.server.servesClients.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
 		Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
 		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
@@ -301,7 +301,7 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	patience, cancel := within(transferPatience)
 	defer cancel()
 	begins := func() { // the term ends after the note; the operator does not wait for it
-		go c.noting("asked for the lead to be handed over from node %s to %s", s.Node,
+		go c.startNote("asked for the lead to be handed over from node %s to %s", s.Node,
 			cmp.Or(q.To, "any other"))()
 	}
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
@@ -310,12 +310,12 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	return &transferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
 }
 
-// noted writes the operator's action on the cluster to the log of actions. The action takes effect
+// note writes the operator's action on the cluster to the log of actions. The action takes effect
 // even if a term that ends, or has not begun, loses the note.
-func (c *call) noted(format string, args ...any) { c.noting(format, args...)() }
+func (c *call) note(format string, args ...any) { c.startNote(format, args...)() }
 
-// noting begins a note. wait returns when it is written, and uses nothing of the request.
-func (c *call) noting(format string, args ...any) (wait func()) {
+// startNote begins a note. wait returns when it is written, and uses nothing of the request.
+func (c *call) startNote(format string, args ...any) (wait func()) {
 	what, operator, log := fmt.Sprintf(format, args...), c.operator, c.server.log
 	written := func() error { return errNotServing }
 	if c.engine != nil {
@@ -353,7 +353,7 @@ func applyMarket(c *call, q *applyRequest) (*applyAnswer, error) {
 	if len(keys) > 0 {
 		c.server.log.Warn("another market part is applied, from the next term on", "keys",
 			strings.Join(keys, ", "), "operator", c.operator)
-		c.noted("applied another market part, from the next term on: %s",
+		c.note("applied another market part, from the next term on: %s",
 			strings.Join(keys, ", "))
 	}
 	return &applyAnswer{append([]string{}, keys...)}, nil

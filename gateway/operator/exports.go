@@ -24,8 +24,8 @@ type period struct{ from, to int64 }
 
 func (p period) has(us int64) bool { return p.from <= us && us < p.to }
 
-// read parses the times of a query.
-func (q *periodQuery) read() (p period, err error) {
+// parse parses the times of a query.
+func (q *periodQuery) parse() (p period, err error) {
 	if p.from, err = timeOf("from", q.From, 0); err != nil {
 		return p, err
 	}
@@ -75,7 +75,7 @@ func (c *call) export(produce func(context.Context, *rowWriter) error) (any, err
 func (c *call) exportPast(of *periodQuery,
 	produce func(ctx context.Context, past *committed.Past, in period, w *rowWriter) error,
 ) (any, error) {
-	in, err := of.read()
+	in, err := of.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ type orderLine struct {
 // exportOrders streams the orders accepted in a period, open and closed ones: account by account,
 // each account's newest first.
 func exportOrders(c *call, q *periodQuery) (any, error) {
-	in, err := q.read()
+	in, err := q.parse()
 	if err != nil {
 		return nil, err
 	}

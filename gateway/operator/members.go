@@ -72,7 +72,7 @@ func membershipHandler(step func(context.Context, *call, members, *Standing,
 		}
 		ctx, cancel := within(changePatience)
 		defer cancel()
-		said, done := "", ""
+		progress, done := "", ""
 		if err := step(ctx, c, c.server.cluster, s, w); err != nil {
 			var pending notYet
 			var before doneBefore
@@ -80,12 +80,12 @@ func membershipHandler(step func(context.Context, *call, members, *Standing,
 			case errors.As(err, &before):
 				done = before.Error()
 			case errors.As(err, &pending):
-				said = pending.Error()
+				progress = pending.Error()
 			default:
 				return nil, changeFailed(err)
 			}
 		}
-		a := w.answer(c.server.cluster.Standing(), said)
+		a := w.answer(c.server.cluster.Standing(), progress)
 		a.Says += done
 		return a, nil
 	}
@@ -109,8 +109,8 @@ func changeFailed(err error) error {
 }
 
 // answer returns the progress of a change.
-func (w *MembershipRequest) answer(s Standing, said string) *MembershipAnswer {
-	a := &MembershipAnswer{Node: w.Node, Says: said}
+func (w *MembershipRequest) answer(s Standing, progress string) *MembershipAnswer {
+	a := &MembershipAnswer{Node: w.Node, Says: progress}
 	i := slices.IndexFunc(s.Nodes, func(n NodeStanding) bool {
 		return n.Name == w.Node && n.coming()
 	})
@@ -124,7 +124,7 @@ func (w *MembershipRequest) answer(s Standing, said string) *MembershipAnswer {
 			a.Lag = &lag
 		}
 	}
-	if a.Done = said == ""; !a.Done {
+	if a.Done = progress == ""; !a.Done {
 		return a
 	}
 	a.Says = "node " + w.Node + " is a " + a.Role
@@ -160,7 +160,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 		}
 		c.server.log.Warn("a node is added to the cluster", "node", w.Node, "address", w.Address,
 			"operator", c.operator)
-		c.noted("added node %s at %s to the cluster", w.Node, w.Address)
+		c.note("added node %s at %s to the cluster", w.Node, w.Address)
 		return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 	}
 	err := n.elsewhere(w)
@@ -179,7 +179,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	var refused *actors.RequestError
 	switch {
 	case err == nil:
-		c.noted("made node %s a voter", w.Node)
+		c.note("made node %s a voter", w.Node)
 	case errors.As(err, &refused): // it lags
 		return notYet{err}
 	}
@@ -190,7 +190,7 @@ var errJoinedLast = errors.New(", and joined last: it is not replaced once more"
 
 // settledView returns the cluster view once a member has had the time to become silent: a member
 // that has just ended still counts as alive.
-func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Standing, error) {
+func (s *Server) settledView(ctx context.Context, now *Standing, name string) (*Standing, error) {
 	look := time.NewTicker(max(now.Tick, time.Millisecond))
 	defer look.Stop()
 	for range alive + 2 {
@@ -214,7 +214,7 @@ func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Stan
 func replace(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	if w.Old == w.Node && !w.Begun {
 		var err error
-		if s, err = c.server.heardOf(ctx, s, w.Node); err != nil {
+		if s, err = c.server.settledView(ctx, s, w.Node); err != nil {
 			return err
 		}
 	}
@@ -253,7 +253,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 	}
 	c.server.log.Warn("a node of the cluster is replaced", "node", w.Old, "by", w.Node, "address",
 		w.Address, "operator", c.operator)
-	c.noted("had node %s at %s begin to take the place of node %s", w.Node, w.Address, w.Old)
+	c.note("had node %s at %s begin to take the place of node %s", w.Node, w.Address, w.Old)
 	return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 }
 
@@ -266,6 +266,6 @@ func remove(ctx context.Context, c *call, m members, s *Standing, w *MembershipR
 		return err
 	}
 	c.server.log.Warn("a node is removed from the cluster", "node", w.Node, "operator", c.operator)
-	c.noted("removed node %s from the cluster", w.Node)
+	c.note("removed node %s from the cluster", w.Node)
 	return nil
 }

@@ -84,8 +84,8 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 		}
 		token = "Bearer " + *own
 	}
-	if s.relaying.Add(1) > node.OperatorsAtOnce {
-		s.relaying.Add(-1)
+	if s.openRelays.Add(1) > node.OperatorsAtOnce {
+		s.openRelays.Add(-1)
 		Fail(ctx, api.Overloaded, "")
 		return
 	}
@@ -93,11 +93,11 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 	conn, err := s.cluster.Dial(patience, leader)
 	cancel()
 	if err != nil {
-		s.relaying.Add(-1)
+		s.openRelays.Add(-1)
 		s.refuseStarting(ctx, " "+err.Error())
 		return
 	}
-	r := &relayed{server: s, conn: conn, over: make(chan struct{})}
+	r := &relayedRequest{server: s, conn: conn, over: make(chan struct{})}
 	go r.watch(leader)
 	if err = r.ask(ctx, from, token); err == nil {
 		err = r.answer(ctx)
@@ -120,7 +120,7 @@ func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
 }
 
 // A relayedRequest is also the body of its answer, if that is a long one.
-type relayed struct {
+type relayedRequest struct {
 	server *Server
 	conn   net.Conn
 	body   io.Reader // of the answer
@@ -129,21 +129,21 @@ type relayed struct {
 }
 
 // Read reads the answer's body.
-func (r *relayed) Read(b []byte) (int, error) { return r.body.Read(b) }
+func (r *relayedRequest) Read(b []byte) (int, error) { return r.body.Read(b) }
 
 // Close ends the connection, and so the leader's work for the answer.
-func (r *relayed) Close() error {
+func (r *relayedRequest) Close() error {
 	r.once.Do(func() {
 		close(r.over)
 		r.conn.Close()
-		r.server.relaying.Add(-1)
+		r.server.openRelays.Add(-1)
 	})
 	return nil
 }
 
 // watch ends the connection when the node at its other end has not led for a while. That process
 // may hang, or be cut off.
-func (r *relayed) watch(leader string) {
+func (r *relayedRequest) watch(leader string) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for led := time.Now(); time.Since(led) < leftAfter; {
@@ -160,7 +160,7 @@ func (r *relayed) watch(leader string) {
 }
 
 // ask sends the request, as far as its handler reads it.
-func (r *relayed) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
+func (r *relayedRequest) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
 	var q fasthttp.Request
 	q.Header.SetMethodBytes(ctx.Method())
 	q.SetRequestURIBytes(ctx.URI().RequestURI())
@@ -177,7 +177,7 @@ func (r *relayed) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
 }
 
 // answer gives the client the answer. An error means that the client has received none of it.
-func (r *relayed) answer(ctx *fasthttp.RequestCtx) error {
+func (r *relayedRequest) answer(ctx *fasthttp.RequestCtx) error {
 	head := &io.LimitedReader{R: r.conn, N: answerHead}
 	got, err := http.ReadResponse(bufio.NewReader(head), nil)
 	if err != nil {

@@ -67,8 +67,8 @@ func short(value string) string {
 
 type reloadRequest struct{}
 
-// reload makes this process reload its configuration.
-func reload(c *call, q *reloadRequest) (*Reloaded, error) {
+// reloadConfig makes this process reload its configuration.
+func reloadConfig(c *call, q *reloadRequest) (*Reloaded, error) {
 	if c.server.reloader == nil {
 		return nil, &badRequest{"this process has no configuration to take up"}
 	}
@@ -80,7 +80,7 @@ func reload(c *call, q *reloadRequest) (*Reloaded, error) {
 	}
 	if len(done.Applied) > 0 {
 		c.server.log.Info("an operator reloaded the configuration", "operator", c.operator)
-		c.noted("%s", done.InWords())
+		c.note("%s", done.InWords())
 	}
 	return &Reloaded{append([]ReloadedOption{}, done.Applied...),
 		append([]string{}, done.Faults...)}, nil

@@ -35,8 +35,8 @@ type badRequest struct{ text string }
 
 func (e *badRequest) Error() string { return e.text }
 
-// read reads the body of a POST, or the query, into a struct.
-func (c *call) read(into any) error {
+// decode reads the body of a POST, or the query, into a struct.
+func (c *call) decode(into any) error {
 	if !c.ctx.IsPost() {
 		return c.readQuery(reflect.ValueOf(into).Elem())
 	}

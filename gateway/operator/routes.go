@@ -50,7 +50,7 @@ type action struct {
 func do[Q, A any](h func(*call, *Q) (A, error)) action {
 	a := action{in: *new(Q), handle: func(c *call) (any, error) {
 		q := new(Q)
-		if err := c.read(q); err != nil {
+		if err := c.decode(q); err != nil {
 			return nil, err
 		}
 		return h(c, q)

@@ -22,14 +22,14 @@ import (
 
 // Options are the parts of a Server.
 type Options struct {
-	Log     *slog.Logger
-	Token   string       // bearer token; SetToken changes it
-	Commit  string       // of the program's build; "": unknown
-	Archive Archive      // of the journal; nil: the process keeps none
-	Cluster Cluster      // nil: the exchange runs on one machine
-	Memory  Memory       // of the last backup and the last audit
-	Reload  Reloader     // of the configuration; nil: none
-	Clock   func() int64 // nanoseconds of a monotonic clock
+	Log      *slog.Logger
+	Token    string       // bearer token; SetToken changes it
+	Commit   string       // of the program's build; "": unknown
+	Archive  Archive      // of the journal; nil: the process keeps none
+	Cluster  Cluster      // nil: the exchange runs on one machine
+	Memory   Memory       // of the last backup and the last audit
+	Reloader Reloader     // of the configuration; nil: none
+	Clock    func() int64 // nanoseconds of a monotonic clock
 }
 
 // A Server answers operators' requests. JSON goes in and out, and an error is {"error": "..."}.
@@ -45,10 +45,10 @@ type Server struct {
 	token    Token
 	guesses  *guesses
 	// owner of the store that the start waits for; nil: the process is no standby
-	standby  atomic.Pointer[string]
-	follows  atomic.Bool // this node follows another one
-	relays   atomic.Bool // it serves clients even as a follower
-	relaying atomic.Int64
+	standby       atomic.Pointer[string]
+	follows       atomic.Bool // this node follows another one
+	servesClients atomic.Bool // it serves clients even as a follower
+	openRelays    atomic.Int64
 	// the operator's token that this node shows for users of its socket; nil: none
 	own atomic.Pointer[string]
 	// document returns the document of the API; the first request makes it.
@@ -58,7 +58,7 @@ type Server struct {
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
-		reloader: o.Reload, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock),
+		reloader: o.Reloader, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock),
 		document: sync.OnceValue(newDocument)}
 	s.tasks.remember(o.Memory, o.Log)
 	s.SetToken(o.Token)
@@ -78,7 +78,7 @@ func (s *Server) SetStandby(owner string) {
 // follower has no engine.
 func (s *Server) SetFollower(follows, serves bool) {
 	s.follows.Store(follows)
-	s.relays.Store(serves)
+	s.servesClients.Store(serves)
 }
 
 // Follows returns a follower's view of the cluster; false: this node is not a follower.

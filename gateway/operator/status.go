@@ -19,7 +19,7 @@ var stateRoutes = []route{
 		"What all accounts have, by currency, at one sequence."},
 	{"GET actions", do(listActions), atLeader, "What operators did",
 		"The log of operators' actions, newest first."},
-	{"POST config/reload", do(reload), asked, "Take up the configuration",
+	{"POST config/reload", do(reloadConfig), asked, "Take up the configuration",
 		"The process that is asked takes up its own configuration, with its " +
 			"certificates and tokens. A configuration that is refused changes " +
 			"nothing."},
@@ -30,8 +30,8 @@ var stateRoutes = []route{
 
 const (
 	shownNames = 10 // accounts named, of those frozen or held
-	// closingsSought is the number of newest actions searched for the stop of trading.
-	closingsSought = 1000
+	// actionsSearched is the number of newest actions searched for the stop of trading.
+	actionsSearched = 1000
 	// sizePatience bounds the wait for the store's size.
 	sizePatience = 2 * time.Second
 )
@@ -109,27 +109,27 @@ type (
 // showStatus returns the page.
 func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 	now := &committed.Overview{}
-	census := &committed.AccountCounts{Names: shownNames, NowUs: time.Now().UnixMicro()}
+	counts := &committed.AccountCounts{Names: shownNames, NowUs: time.Now().UnixMicro()}
 	if err := c.ask(now); err != nil {
 		return nil, err
 	}
-	for more := true; more; more = census.After != 0 {
-		if err := c.ask(census); err != nil {
+	for more := true; more; more = counts.After != 0 {
+		if err := c.ask(counts); err != nil {
 			return nil, err
 		}
 	}
 	s, stats := c.server, c.engine.Stats()
 	a := &statusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
 		Started: clock(s.began.UnixMicro()), Uptime: int64(time.Since(s.began).Seconds()),
-		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
+		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.clusterRole(),
 		Lag: projectionLag{stats.ProjectionLag, stats.ProjectionRows},
 		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
 			stats.Meter.SnapshotBytes.Load()},
-		Frozen:   someOf{census.FrozenAccounts, append([]string{}, census.Frozen...)},
-		Held:     someOf{census.HeldAccounts, append([]string{}, census.Held...)},
-		Ended:    census.Closed,
+		Frozen:   someOf{counts.FrozenAccounts, append([]string{}, counts.Frozen...)},
+		Held:     someOf{counts.HeldAccounts, append([]string{}, counts.Held...)},
+		Ended:    counts.Closed,
 		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
-		Switches: census.Switches, Open: stats.Meter.Open.Load(),
+		Switches: counts.Switches, Open: stats.Meter.Open.Load(),
 		Mails: stats.Meter.Outbox.Load()}
 	if now.TimeUs != 0 {
 		a.Time = clock(now.TimeUs)
@@ -152,7 +152,7 @@ func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 }
 
 // role returns the role of this node in its cluster; nil: the exchange runs on one machine.
-func (s *Server) seat() *seat {
+func (s *Server) clusterRole() *seat {
 	if s.cluster == nil {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (c *call) closed(now *committed.Status) (closedAll, []halted) {
 	if !all.On && len(now.Halted) == 0 {
 		return all, list
 	}
-	since := c.closings()
+	since := c.haltTimes()
 	if all.On {
 		all.Since = since[""]
 	}
@@ -188,12 +188,12 @@ func (c *call) closed(now *committed.Status) (closedAll, []halted) {
 	return all, list
 }
 
-// closings returns the time of each pair's halt, and, for "", the begin of maintenance, as far as
+// haltTimes returns the time of each pair's halt, and, for "", the begin of maintenance, as far as
 // the newest actions reach. If the history is unreadable, the caller answers without them:
 // operators use this page when something is broken.
-func (c *call) closings() map[string]string {
+func (c *call) haltTimes() map[string]string {
 	since, open := map[string]string{}, map[string]bool{}
-	actions, err := c.engine.Actions(0, closingsSought)
+	actions, err := c.engine.Actions(0, actionsSearched)
 	if err != nil {
 		return since
 	}

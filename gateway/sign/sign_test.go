@@ -203,7 +203,7 @@ func TestEachEncodingIsAcceptedAtEachLength(t *testing.T) {
 	}
 }
 
-func TestOnlySixtyFourHexDigitsAreLookedAt(t *testing.T) {
+func TestOnlySixtyFourHexDigitsAreAccepted(t *testing.T) {
 	keyed := New([]byte(demoSecret))
 	p := parsed(t, (*params.Set).ParseJSON, orderJSON)
 	right := signature(demoSecret, orderText)

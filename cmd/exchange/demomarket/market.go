@@ -159,7 +159,7 @@ func (m *Market) resume(p *directory.Pair) error {
 	}
 	lacking, _ := v.slots(m.chance)
 	for _, at := range lacking {
-		if err := m.do(p, v.quoted(m.chance, at)); err != nil {
+		if err := m.do(p, v.quoteAt(m.chance, at)); err != nil {
 			return err
 		}
 	}

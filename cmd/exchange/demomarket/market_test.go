@@ -25,7 +25,7 @@ import (
 
 // The market fills its books before the first visitor, trades as ordinary accounts do, and resumes
 // after a restart with its open orders. The exchange's own audit finds nothing.
-func TestTheMarketTradesAndGoesOn(t *testing.T) {
+func TestMarketTradesAndResumes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newExchange(t)
 		e := x.start()

@@ -162,7 +162,7 @@ func (m *Market) deals(step, moves int) (list []deal) {
 		v := view{fair: fairOf(m.fair, p.Base, p.Quote), tick: money.PriceUnit(p.PricePrecision),
 			usual: assets[p.Base].usual}
 		d.price = money.Price(math.Round(v.fair*1e8/float64(v.tick))) * v.tick
-		d.amount = v.some(m.chance, 1)
+		d.amount = v.around(m.chance, 1)
 		list = append(list, d)
 	}
 	return list

@@ -123,7 +123,7 @@ func begunPast(t *testing.T) (*exchange, *actors.Engine, *Market) {
 
 // The exchange refuses the client order ids of the newest closed orders, however late it is. So a
 // past that continues later places nothing twice.
-func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
+func TestLateResumedPastHasEachOrderOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x, e, m := begunPast(t)
 		deals := m.deals(0, 1)
@@ -147,7 +147,7 @@ func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
 
 // A crash may leave a part of a step's orders. The past continues with that step, because later
 // steps need all its orders.
-func TestAPastGoesOnAmidAStep(t *testing.T) {
+func TestPastResumesWithinAStep(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x, e, m := begunPast(t)
 		m.deals(0, 1)

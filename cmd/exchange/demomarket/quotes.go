@@ -105,20 +105,20 @@ func (v *view) choose(r *rand.Rand) action {
 	}
 	switch {
 	case wrong != nil && r.IntN(3) > 0:
-		return v.taken(r, wrong)
+		return v.takeOrder(r, wrong)
 	case wrong != nil:
 		return action{kind: cancel, order: wrong.ID}
 	case far != nil && full:
 		return action{kind: cancel, order: far.ID}
 	case r.IntN(8) == 0:
-		if best := v.best(v.takes(r)); best != nil {
-			return v.taken(r, best)
+		if best := v.best(v.takeSide(r)); best != nil {
+			return v.takeOrder(r, best)
 		}
 	}
 	if len(lacking) == 0 || full {
 		return action{}
 	}
-	return v.quoted(r, lacking[0])
+	return v.quoteAt(r, lacking[0])
 }
 
 // A place in the book is a level of a side.
@@ -187,8 +187,8 @@ func (v *view) best(side trading.Side) (best *committed.Order) {
 	return best
 }
 
-// takes returns the side from which the taker takes.
-func (v *view) takes(r *rand.Rand) trading.Side {
+// takeSide returns the side from which the taker takes.
+func (v *view) takeSide(r *rand.Rand) trading.Side {
 	if r.Float64() < v.buys {
 		return trading.Sell
 	}
@@ -196,27 +196,27 @@ func (v *view) takes(r *rand.Rand) trading.Side {
 }
 
 // takeOrder is the taker's order against one of the maker.
-func (v *view) taken(r *rand.Rand, o *committed.Order) action {
+func (v *view) takeOrder(r *rand.Rand, o *committed.Order) action {
 	amount := o.Remaining
 	if r.IntN(2) == 0 {
-		amount = min(amount, v.some(r, 0.3))
+		amount = min(amount, v.around(r, 0.3))
 	}
 	return action{kind: take, side: opposite(o.Side), price: o.Price, amount: amount}
 }
 
 // quoteAt is the maker's order at a place.
-func (v *view) quoted(r *rand.Rand, at place) action {
+func (v *view) quoteAt(r *rand.Rand, at place) action {
 	off, round := distance(at.level)*(0.9+0.2*r.Float64()), math.Ceil
 	if at.side == trading.Buy {
 		off, round = -off, math.Floor
 	}
 	return action{kind: quote, side: at.side,
 		price:  money.Price(round(v.fair*(1+off)*1e8/float64(v.tick))) * v.tick,
-		amount: v.some(r, 1+float64(at.level)/4)}
+		amount: v.around(r, 1+float64(at.level)/4)}
 }
 
-// some returns an amount around usual, with four digits after the point.
-func (v *view) some(r *rand.Rand, usual float64) money.Amount {
+// around returns an amount around usual, with four digits after the point.
+func (v *view) around(r *rand.Rand, usual float64) money.Amount {
 	const digits = 10_000
 	amount := v.usual * usual * math.Exp(0.5*r.NormFloat64())
 	return money.Amount(max(math.Round(amount*digits), 1)) * money.AmountUnit(4)

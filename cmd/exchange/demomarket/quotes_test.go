@@ -120,7 +120,7 @@ func TestTheTakerKeepsBoth(t *testing.T) {
 			want = trading.Sell
 		}
 		for range 100 {
-			if got := v.takes(r); got != want {
+			if got := v.takeSide(r); got != want {
 				t.Fatalf("with a chance of %v to buy it takes from the side %v", buys, got)
 			}
 		}

@@ -177,17 +177,17 @@ func (x *table) write(w io.Writer) {
 
 func writeHeader(w io.Writer, columns []column) {
 	for i, c := range columns {
-		fmt.Fprint(w, strings.ToUpper(c.label), behind(i, len(columns)))
+		fmt.Fprint(w, strings.ToUpper(c.label), separator(i, len(columns)))
 	}
 }
 
 func writeRow(w io.Writer, columns []column, n members) {
 	for i, c := range columns {
-		fmt.Fprint(w, shown(n[c.name], ", "), behind(i, len(columns)))
+		fmt.Fprint(w, shown(n[c.name], ", "), separator(i, len(columns)))
 	}
 }
 
-func behind(i, n int) string { return cli.Either(i+1 < n, "\t", "\n") }
+func separator(i, n int) string { return cli.Either(i+1 < n, "\t", "\n") }
 
 // shown formats a member; between separates the entries of a list.
 func shown(raw json.RawMessage, between string) string {

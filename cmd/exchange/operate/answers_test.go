@@ -119,7 +119,7 @@ func TestTheOthersAreMadeOnce(t *testing.T) {
 	}
 }
 
-func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
+func TestErrorMentionsPossiblySuccessfulTry(t *testing.T) {
 	noPauses(t)
 	for _, x := range []struct {
 		line         string
@@ -163,7 +163,7 @@ func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
 	}
 }
 
-func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
+func TestServerRefusalsAreShown(t *testing.T) {
 	noPauses(t)
 	backups := t.TempDir()
 	list := append(slices.Concat(repeatable, unlessRepeated()),

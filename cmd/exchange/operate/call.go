@@ -325,7 +325,7 @@ func (p *Commands) call(ctx context.Context, server *client, r *apiRequest,
 	}
 	if err != nil {
 		if r.method == http.MethodPost {
-			err = adviseIfUnknown(err, lookFirst)
+			err = adviseIfUnknown(err, checkFirst)
 		}
 		return err
 	}
@@ -384,8 +384,8 @@ func (a *apiAnswer) lastNonce() uint64 {
 	return body.Last
 }
 
-// lookFirst is the advice after a request of unknown outcome.
-const lookFirst = "look before you send it again, for an order by its client_order_id"
+// checkFirst is the advice after a request of unknown outcome.
+const checkFirst = "look before you send it again, for an order by its client_order_id"
 
 func (a *apiAnswer) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "%d %s\n", a.Status, http.StatusText(a.Status))
@@ -408,18 +408,18 @@ func (a *apiAnswer) write(w *tabwriter.Writer) {
 
 // failure returns nil for a success, and otherwise an error with its exit code.
 func (a *apiAnswer) failure(method string) error {
-	said := fmt.Sprintf("the API answered %d %s", a.Status, http.StatusText(a.Status))
+	summary := fmt.Sprintf("the API answered %d %s", a.Status, http.StatusText(a.Status))
 	switch {
 	case a.Status/100 == 2:
 		return nil
 	case a.Status == http.StatusTooManyRequests,
 		a.Status == http.StatusServiceUnavailable && a.RetryAfter != "":
 		return cli.WithExit(cli.ExitUnavailable, fmt.Errorf("%s: nothing was done, try again",
-			said))
+			summary))
 	case a.Status >= 500 && method == http.MethodPost:
-		return unknown("%s; whether it was done is unknown: %s", said, lookFirst)
+		return unknown("%s; whether it was done is unknown: %s", summary, checkFirst)
 	case a.Status >= 500:
-		return cli.WithExit(cli.ExitUnavailable, errors.New(said))
+		return cli.WithExit(cli.ExitUnavailable, errors.New(summary))
 	}
-	return cli.WithExit(cli.ExitUsage, errors.New(said))
+	return cli.WithExit(cli.ExitUsage, errors.New(summary))
 }

@@ -138,7 +138,7 @@ func TestACallIsSignedAsTheAccountsClientSignsIt(t *testing.T) {
 
 // A nonce is the time in milliseconds. If the key has used a greater one, the call is repeated with
 // a greater one; but not a POST whose own nonce may have been used.
-func TestACallGoesOnBehindTheNoncesOfOtherPrograms(t *testing.T) {
+func TestCallSkipsNoncesOfOtherPrograms(t *testing.T) {
 	const nanoseconds, wallets, cancel = 1_900_000_000_000_000_000, "/api/v1/wallets/",
 		"/api/v1/order-cancel-all/ all=1"
 	same := func(nonce uint64) uint64 { return min(nonce, nanoseconds) }

@@ -95,7 +95,7 @@ func TestARunningExchangeReloads(t *testing.T) {
 	runLine(f.environ, "config", "reload").WantError(t, cli.ExitUnavailable, "is not one of")
 }
 
-func TestTheLeadIsHandedOver(t *testing.T) {
+func TestLeadershipIsHandedOver(t *testing.T) {
 	f := newFake(t, 200, `{"from":"a","to":"b"}`)
 	runLine(f.environ, "cluster", "transfer", "b").Want(t, 0, "from  a\nto    b\n", "")
 	f.wantAsked(`POST /operator/v1/cluster/transfer {"to":"b"}`)

@@ -196,7 +196,7 @@ func (p *Commands) unknownNames(ctx context.Context, rows []depositRow) (faults 
 		return nil, err
 	}
 	var list operator.AccountsAnswer
-	all := asking{verb: accountVerbs[1]}
+	all := invocation{verb: accountVerbs[1]}
 	if raw, err = p.askPages(ctx, all.begin()); err == nil {
 		err = json.Unmarshal(raw, &list)
 	}

@@ -151,7 +151,7 @@ func TestRefusedLinesAreNamedAndTheOthersCredited(t *testing.T) {
 }
 
 // After an unknown outcome of a line, the command stops there. Repeating the command resumes.
-func TestAFileGoesOnAfterAFailure(t *testing.T) {
+func TestDepositFileResumesAfterAFailure(t *testing.T) {
 	noPauses(t)
 	b := newBank(t)
 	file := depositsIn(t, "account,currency,amount,reference\nalice,BTC,1,r1\nbob,BTC,1,r2\n"+

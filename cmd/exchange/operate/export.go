@@ -187,7 +187,7 @@ func (p *Commands) exportOf(e *export) *cobra.Command {
 		if err := cli.CheckReplaceable("--output", f.output); err != nil {
 			return err
 		}
-		return p.export(ctx, &exporting{export: e, path: e.path + query,
+		return p.export(ctx, &exportRun{export: e, path: e.path + query,
 			csv: f.format == "csv"}, f.output)
 	})
 	return c
@@ -237,7 +237,7 @@ func readTime(flag, text string) (time.Time, error) {
 			flag, text)
 }
 
-func (p *Commands) export(ctx context.Context, e *exporting, output string) error {
+func (p *Commands) export(ctx context.Context, e *exportRun, output string) error {
 	if output == "" {
 		g := &cli.Progress{}
 		if !cli.IsTerminal(p.Stdout) { // otherwise it would stand between the rows
@@ -259,7 +259,7 @@ func (p *Commands) export(ctx context.Context, e *exporting, output string) erro
 }
 
 // An exportRun is an export in progress.
-type exporting struct {
+type exportRun struct {
 	*export
 	path string // with its query
 	csv  bool
@@ -284,7 +284,7 @@ type balancesEnd struct {
 }
 
 // writeTo writes the rows, and compares them with the exchange's own totals.
-func (e *exporting) writeTo(ctx context.Context, p *Commands, to io.Writer, g *cli.Progress) error {
+func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *cli.Progress) error {
 	buffered := bufio.NewWriter(to)
 	table := csv.NewWriter(buffered)
 	header := func() {
@@ -334,7 +334,7 @@ func (e *exporting) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 }
 
 // row returns the columns of a row.
-func (e *exporting) row(line []byte) ([]string, error) {
+func (e *exportRun) row(line []byte) ([]string, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(line, &fields) != nil {
 		return nil, notOfListener(line)
@@ -355,7 +355,7 @@ func (e *exporting) row(line []byte) ([]string, error) {
 }
 
 // add adds a balance to the sums of its currency. It returns false if that is none.
-func (e *exporting) add(currency, balance, reserve string) bool {
+func (e *exportRun) add(currency, balance, reserve string) bool {
 	b, err1 := decimal.NewFromString(balance)
 	r, err2 := decimal.NewFromString(reserve)
 	if err1 != nil || err2 != nil {
@@ -371,7 +371,7 @@ func (e *exporting) add(currency, balance, reserve string) bool {
 }
 
 // compare holds the sums of balances against those of the exchange.
-func (e *exporting) compare() error {
+func (e *exportRun) compare() error {
 	if e.end == nil {
 		return nil
 	}

@@ -97,7 +97,7 @@ func (p *Commands) member(ctx context.Context, path string, w *operator.Membersh
 	if err != nil {
 		return nil, err
 	}
-	end, said := time.Now().Add(patience), ""
+	end, printed := time.Now().Add(patience), ""
 	for {
 		var a operator.MembershipAnswer
 		raw, err := client.call(ctx, path, w, typeOf[operator.MembershipAnswer]())
@@ -111,9 +111,9 @@ func (p *Commands) member(ctx context.Context, path string, w *operator.Membersh
 		case cli.ExitCode(err) != cli.ExitUnavailable:
 			return nil, err
 		}
-		if said != err.Error() {
-			said = err.Error()
-			fmt.Fprintf(p.Stderr, "exchange: %s\n", said)
+		if printed != err.Error() {
+			printed = err.Error()
+			fmt.Fprintf(p.Stderr, "exchange: %s\n", printed)
 		}
 		if time.Now().After(end) || !wait(ctx, askAgain) {
 			return nil, cli.WithExit(cli.ExitUnavailable,

@@ -37,28 +37,28 @@ func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 		return code, errOut.String()
 	}
 	for _, line := range []string{"export --help", "--help"} {
-		if code, said := run(0, nil, line); code != cli.ExitUnavailable ||
-			strings.Count(said, errDiskFull.Error()) != 1 {
-			t.Errorf("%s: %d %s", line, code, said)
+		if code, output := run(0, nil, line); code != cli.ExitUnavailable ||
+			strings.Count(output, errDiskFull.Error()) != 1 {
+			t.Errorf("%s: %d %s", line, code, output)
 		}
 	}
 	for _, x := range streaming {
 		for _, room := range []int{0, 30} {
 			f := newFake(t, 200, x.lines+end(x.end))
 			for _, form := range []string{"", " --json"} {
-				code, said := run(room, f.environ, x.line+form)
-				if code != cli.ExitUnavailable || strings.Count(said, errDiskFull.Error()) != 1 ||
-					strings.Count(said, "\n") != 1 {
-					t.Errorf("%s%s, room for %d bytes: %d %s", x.line, form, room, code, said)
+				code, output := run(room, f.environ, x.line+form)
+				if code != cli.ExitUnavailable || strings.Count(output, errDiskFull.Error()) != 1 ||
+					strings.Count(output, "\n") != 1 {
+					t.Errorf("%s%s, room for %d bytes: %d %s", x.line, form, room, code, output)
 				}
 			}
 		}
 	}
 	f := newFake(t, 200,
 		`{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"cli-17"}`)
-	if code, said := run(0, f.environ, "deposit alice BTC 1"); code != cli.ExitUnavailable ||
-		!strings.Contains(said, "is credited, repeat it only with --reference cli-") {
-		t.Errorf("a deposit: %d %s", code, said)
+	if code, output := run(0, f.environ, "deposit alice BTC 1"); code != cli.ExitUnavailable ||
+		!strings.Contains(output, "is credited, repeat it only with --reference cli-") {
+		t.Errorf("a deposit: %d %s", code, output)
 	}
 }
 

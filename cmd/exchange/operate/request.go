@@ -92,7 +92,7 @@ const maxList = 100_000
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // answerIf prints an answer, unless there is an error.
-func (p *Commands) answerIf(err error, x *asking, raw json.RawMessage) error {
+func (p *Commands) answerIf(err error, x *invocation, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}

@@ -132,15 +132,15 @@ func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
 		for _, x := range strings.Fields(given) {
 			environ = append(environ, "EXCHANGE_"+x)
 		}
-		var said [2]string
+		var logged [2]string
 		for i, command := range [][]string{{"config", "check"}, {"serve"}} {
 			r := runLine(environ, append(command, "--log-level", "error")...)
-			if said[i] = r.ErrOut; r.Code != want.code || !strings.Contains(r.ErrOut, want.text) {
+			if logged[i] = r.ErrOut; r.Code != want.code || !strings.Contains(r.ErrOut, want.text) {
 				t.Errorf("%s %s: code %d, %s; want %v", command, given, r.Code, r.ErrOut, want)
 			}
 		}
-		if said[0] != said[1] {
-			t.Errorf("config check says %q, and serve %q", said[0], said[1])
+		if logged[0] != logged[1] {
+			t.Errorf("config check says %q, and serve %q", logged[0], logged[1])
 		}
 		wantNames(t, dir, "file")
 	}

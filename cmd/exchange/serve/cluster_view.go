@@ -27,7 +27,7 @@ type clusterView struct {
 	observer  bool
 	tick      time.Duration
 	joined    atomic.Pointer[joined] // nil: the node has not joined yet
-	wishes    chan *transfer
+	transfers chan *transfer
 	market    *market
 	starting  atomic.Bool // see operator.Standing
 }
@@ -53,8 +53,8 @@ func newClusterView(cfg *config.Config, log *slog.Logger) *clusterView {
 		return nil
 	}
 	return &clusterView{name: c.Node, url: c.PublicURL, observer: c.Observer,
-		tick:   config.Ms(c.TickMs),
-		wishes: make(chan *transfer), market: newMarket(cfg, log)}
+		tick:      config.Ms(c.TickMs),
+		transfers: make(chan *transfer), market: newMarket(cfg, log)}
 }
 
 // owner names this node, and its URL for clients, in its claims: so all nodes receive both in the
@@ -130,7 +130,7 @@ func (p *clusterView) Transfer(ctx context.Context, to string, begins func()) er
 	begins()
 	w := &transfer{ctx, to, make(chan error, 1)}
 	select {
-	case p.wishes <- w:
+	case p.transfers <- w:
 	case <-ctx.Done():
 		return errors.New("this node does not serve yet, or is stopping: try again")
 	}
@@ -182,28 +182,28 @@ func (p *clusterView) Apply(ctx context.Context, packed []byte) (keys []string, 
 
 // Add implements operator.Cluster.
 func (p *clusterView) Add(ctx context.Context, name, address string) error {
-	return p.changes(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
+	return p.changeMembers(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
 }
 
 // Promote implements operator.Cluster.
 func (p *clusterView) Promote(ctx context.Context, name string) error {
-	return p.changes(func(m persistence.Membership) error { return m.Promote(ctx, name) })
+	return p.changeMembers(func(m persistence.Membership) error { return m.Promote(ctx, name) })
 }
 
 // Remove implements operator.Cluster.
 func (p *clusterView) Remove(ctx context.Context, name string) error {
-	return p.changes(func(m persistence.Membership) error { return m.Remove(ctx, name) })
+	return p.changeMembers(func(m persistence.Membership) error { return m.Remove(ctx, name) })
 }
 
 // Replace implements operator.Cluster.
 func (p *clusterView) Replace(ctx context.Context, old, name, address string) error {
-	return p.changes(func(m persistence.Membership) error {
+	return p.changeMembers(func(m persistence.Membership) error {
 		return m.Replace(ctx, old, name, address)
 	})
 }
 
-// changes makes a change of the membership, and words its refusal for operators.
-func (p *clusterView) changes(change func(persistence.Membership) error) error {
+// changeMembers makes a change of the membership, and words its refusal for operators.
+func (p *clusterView) changeMembers(change func(persistence.Membership) error) error {
 	j := p.joined.Load()
 	if j == nil {
 		return actors.Refuse("this node does not take part yet")

@@ -91,7 +91,7 @@ func (p *Commands) serveCommand() *cobra.Command {
 		"this once, take a shared store from an exchange that may still run")
 	c.Flags().BoolVar(&once.revokeLost, "revoke-lost-keys", false,
 		"this once, revoke the API keys whose secrets no secret key opens, and mail their owners")
-	c.Flags().BoolVar(&once.anew, "new", false,
+	c.Flags().BoolVar(&once.beginNew, "new", false,
 		"this once, begin a new store or archive where an empty one is in the place of a known one")
 	return c
 }
@@ -100,7 +100,7 @@ func (p *Commands) serveCommand() *cobra.Command {
 type thisStart struct {
 	takeOver   bool // takes the store of an exchange that may still run
 	revokeLost bool // revokes the API keys that no secret key opens
-	anew       bool // begins a new store or archive in place of a missing known one
+	beginNew   bool // begins a new store or archive in place of a missing known one
 }
 
 // OfConfig returns the commands of the group config.

@@ -22,7 +22,7 @@ import (
 // embedded store, which may also be the data folder.
 type copies struct {
 	cfg   *config.Config
-	known *known
+	known *knownData
 	log   *slog.Logger
 	key   persistence.Authority
 }

@@ -152,9 +152,9 @@ func (d *demo) start(ctx context.Context, e *actors.Engine) (stop func(), err er
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for said := ""; failed != nil; market, failed = demomarket.Open(e) {
-			if text := failed.Error(); text != said {
-				said = text
+		for logged := ""; failed != nil; market, failed = demomarket.Open(e) {
+			if text := failed.Error(); text != logged {
+				logged = text
 				e.Log().Warn("the demo's market does not trade for now", "error", failed)
 			}
 			select {

@@ -20,7 +20,7 @@ import (
 // pages use: nobody's first test of the API's contract fails on the demo.
 func TestThePlainKeysOfTheDemoTakeGrowingNoncesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, e := reigning(t, &standingReplica{})
+		_, e := leading(t, &standingReplica{})
 		defer func() { worked(t, e.Stop(t.Context())) }()
 		worked(t, fillDemo(e))
 		for _, account := range demomarket.Accounts {
@@ -99,14 +99,14 @@ func TestTheFirstTextOfTheDemoIsTrue(t *testing.T) {
 		x.change(cfg)
 		var b strings.Builder
 		printDemo(&b, cfg, "127.0.0.1:8080")
-		for _, said := range append(x.has, "demo-alice, demo-bob:", "demo-bob-parallel") {
-			if !strings.Contains(b.String(), said) {
-				t.Errorf("%s: it lacks %q:\n%s", x.name, said, b.String())
+		for _, text := range append(x.has, "demo-alice, demo-bob:", "demo-bob-parallel") {
+			if !strings.Contains(b.String(), text) {
+				t.Errorf("%s: it lacks %q:\n%s", x.name, text, b.String())
 			}
 		}
-		for _, said := range append(x.lack, "%!", "EXTRA") {
-			if strings.Contains(b.String(), said) {
-				t.Errorf("%s: it has %q:\n%s", x.name, said, b.String())
+		for _, text := range append(x.lack, "%!", "EXTRA") {
+			if strings.Contains(b.String(), text) {
+				t.Errorf("%s: it has %q:\n%s", x.name, text, b.String())
 			}
 		}
 	}

@@ -19,40 +19,40 @@ import (
 
 // A knownData is the record of the store and the archive in the data folder. An empty folder in
 // place of a recorded one is mostly a disk that is not mounted: a start tries again until it is.
-type known struct {
+type knownData struct {
 	cfg            *config.Config
 	log            *slog.Logger
 	store, archive *folder.Memory
 	anew           bool
 }
 
-func newKnown(cfg *config.Config, anew bool, log *slog.Logger) *known {
+func newKnown(cfg *config.Config, anew bool, log *slog.Logger) *knownData {
 	i := folder.Of(cfg.Data, log)
-	return &known{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), anew: anew}
+	return &knownData{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), anew: anew}
 }
 
 // has reports whether a store or an archive must be there.
-func (k *known) has(m *folder.Memory) (bool, error) {
+func (k *knownData) has(m *folder.Memory) (bool, error) {
 	ids, err := m.Known()
 	return len(ids) > 0 && !k.anew, err
 }
 
 // missing returns the folders for which a start waits, mostly because their disks are not mounted.
 // It makes nothing.
-func (k *known) waits() []error {
+func (k *knownData) missing() []error {
 	all := []error{k.mayMake(k.cfg.Data)}
 	if info, err := os.Stat(k.cfg.Data); err == nil && !info.IsDir() {
 		return all // nothing can be in it
 	}
 	if !k.cfg.Cluster.Observer {
-		all = append(all, k.mayHaveKey(), k.lookAtFolder(), k.lookAtArchive())
+		all = append(all, k.mayHaveKey(), k.checkFolder(), k.checkArchive())
 	}
 	return all
 }
 
 // mayMake returns the reason why a start may not make a folder, or a file: its parent is missing.
 // The data folder is made before its content.
-func (k *known) mayMake(path string) error {
+func (k *knownData) mayMake(path string) error {
 	if k.anew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (k *known) mayMake(path string) error {
 
 // mayHaveKey refuses a missing folder of the secret key: it may hold a store's key, and no other
 // one is made elsewhere.
-func (k *known) mayHaveKey() error {
+func (k *knownData) mayHaveKey() error {
 	if os.Getenv(config.EnvSecretKey) != "" {
 		return nil
 	}
@@ -90,7 +90,7 @@ func mayServeIn(dir string) error {
 
 // checkFolder refuses the embedded store's folder, if it has no store and may not get one. A node
 // of a cluster has its store there, too.
-func (k *known) lookAtFolder() error {
+func (k *knownData) checkFolder() error {
 	dir := k.cfg.PebbleFolder()
 	if dir == "" {
 		return nil
@@ -113,7 +113,7 @@ func (k *known) lookAtFolder() error {
 }
 
 // checkArchive refuses the archive's folder, if it has no archive and may not get one.
-func (k *known) lookAtArchive() error {
+func (k *knownData) checkArchive() error {
 	dir := k.cfg.Archive
 	if dir == "" {
 		return nil
@@ -132,7 +132,7 @@ func (k *known) lookAtArchive() error {
 }
 
 // openArchive opens the archive of the configuration.
-func (k *known) openArchive() (*archive.Archive, error) {
+func (k *knownData) openArchive() (*archive.Archive, error) {
 	dir := k.cfg.Archive
 	has, err := k.has(k.archive)
 	if err != nil {
@@ -161,7 +161,7 @@ func (k *known) openArchive() (*archive.Archive, error) {
 }
 
 // fits records an archive that was found to belong to the store.
-func (k *known) fits(a *archive.Archive) error {
+func (k *knownData) fits(a *archive.Archive) error {
 	history, begun, err := a.Newest()
 	if err != nil || !begun {
 		return err
@@ -170,7 +170,7 @@ func (k *known) fits(a *archive.Archive) error {
 }
 
 // save is the Save of an archive that is recorded from its first part on.
-func (k *known) save(a *archive.Archive) func(context.Context, persistence.Store,
+func (k *knownData) save(a *archive.Archive) func(context.Context, persistence.Store,
 	persistence.Authority, persistence.HistoryID, uint64) (uint64, error) {
 	return func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (uint64, error) {

@@ -19,22 +19,22 @@ import (
 
 // An unmounted disk ends a start with 75, so that a supervisor waits for it. Nothing is made in its
 // place.
-func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
+func TestStartWaitsForRecordedDisks(t *testing.T) {
 	above := t.TempDir()
 	t.Chdir(above)
 	in := func(names ...string) string {
 		return filepath.Join(append([]string{above}, names...)...)
 	}
-	var said bytes.Buffer
-	knows := func(anew bool) *known {
-		said.Reset()
+	var logged bytes.Buffer
+	knows := func(anew bool) *knownData {
+		logged.Reset()
 		cfg := &config.Config{Data: above, Store: "pebble:" + in("disk", "store"),
 			Archive: in("disk", "archive")}
-		return newKnown(cfg, anew, slog.New(slog.NewTextHandler(&said, nil)))
+		return newKnown(cfg, anew, slog.New(slog.NewTextHandler(&logged, nil)))
 	}
-	opens := func(k *known, code int) (*archive.Archive, persistence.Store) {
+	opens := func(k *knownData, code int) (*archive.Archive, persistence.Store) {
 		t.Helper()
-		err1, err2 := k.lookAtArchive(), k.lookAtFolder()
+		err1, err2 := k.checkArchive(), k.checkFolder()
 		if cli.ExitCode(err1) != code || cli.ExitCode(err2) != code {
 			t.Fatalf("an archive: %v; a store: %v; want %d", err1, err2, code)
 		}
@@ -53,8 +53,8 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	worked(t, os.Mkdir(in("disk"), 0o700))
 	k := knows(false)
 	a, s := opens(k, 0)
-	if !strings.Contains(said.String(), "WARN") {
-		t.Errorf("about a new archive: %q", said.String())
+	if !strings.Contains(logged.String(), "WARN") {
+		t.Errorf("about a new archive: %q", logged.String())
 	}
 	history := persistence.HistoryID{7}
 	from := memory.Open(memory.NewDisk(), persistence.Retention{})
@@ -76,16 +76,16 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 	wantNames(t, in("disk"), "archive")
 	clitest.WantFiles(t, in("disk", "archive"))
 	_, s = opens(knows(true), 0)
-	if !strings.Contains(said.String(), "a new one begins") {
-		t.Errorf("about a new archive: %q", said.String())
+	if !strings.Contains(logged.String(), "a new one begins") {
+		t.Errorf("about a new archive: %q", logged.String())
 	}
 	if err := errors.Join(s.Close(), os.RemoveAll(in("disk")),
 		os.Rename(in("away"), in("disk"))); err != nil {
 		t.Fatal(err)
 	}
 	_, s = opens(knows(false), 0)
-	if err := s.Close(); err != nil || said.Len() > 0 {
-		t.Errorf("%v, and of what is there is said %q", err, said.String())
+	if err := s.Close(); err != nil || logged.Len() > 0 {
+		t.Errorf("%v, and of what is there is said %q", err, logged.String())
 	}
 }
 

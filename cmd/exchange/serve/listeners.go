@@ -40,7 +40,7 @@ func openListeners(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 }
 
 // logReady logs that the API takes requests.
-func (l *listeners) sayReady(log *slog.Logger) {
+func (l *listeners) logReady(log *slog.Logger) {
 	log.Info("ready", "listen", l.public.Addr().String(), "operator", l.operator.Addr().String())
 }
 

@@ -17,9 +17,9 @@ const (
 // written, so that the last line of a process is written. After too long a wait, it waits for no
 // further line until all are written. Any goroutine may write, a line or more with each Write.
 type lineWriter struct {
-	lines  chan waitingLine
-	behind atomic.Bool
-	lost   atomic.Uint64
+	lines   chan waitingLine
+	stalled atomic.Bool
+	lost    atomic.Uint64
 }
 
 type waitingLine struct {
@@ -41,7 +41,7 @@ func (w *lineWriter) run(to io.Writer) {
 		}
 		close(line.written)
 		if len(w.lines) == 0 {
-			w.behind.Store(false)
+			w.stalled.Store(false)
 		}
 	}
 }
@@ -56,13 +56,13 @@ func (w *lineWriter) Write(text []byte) (int, error) {
 		w.lost.Add(1)
 		return len(text), nil
 	}
-	if w.behind.Load() {
+	if w.stalled.Load() {
 		return len(text), nil
 	}
 	select {
 	case <-line.written:
 	case <-time.After(logPatience):
-		w.behind.Store(true)
+		w.stalled.Store(true)
 	}
 	return len(text), nil
 }

@@ -18,11 +18,11 @@ import (
 // agreed on. The gateway's limits follow the applied part: while the node serves they are those of
 // its term, and until then those of the newest market part.
 type market struct {
-	cfg   *config.Config
-	own   [][]byte             // as text of each format
-	told  replicated.OwnMarket // of the file, for the other nodes
-	log   *slog.Logger
-	limit func(*config.Config) // changes the gateway's limits
+	cfg    *config.Config
+	own    [][]byte             // as text of each format
+	report replicated.OwnMarket // of the file, for the other nodes
+	log    *slog.Logger
+	limit  func(*config.Config) // changes the gateway's limits
 
 	mu      sync.Mutex
 	file    *config.Config // as last reloaded: beside cfg it may match the applied part
@@ -37,7 +37,7 @@ type market struct {
 
 func newMarket(cfg *config.Config, log *slog.Logger) *market {
 	m := &market{cfg: cfg, own: cfg.Markets(), log: log, file: cfg, newest: cfg}
-	m.told.Set(m.own)
+	m.report.Set(m.own)
 	return m
 }
 
@@ -149,7 +149,7 @@ func (m *market) agreed(text []byte) {
 
 // reread receives the node's reloaded file, and returns when its differences are computed.
 func (m *market) reread(file *config.Config) {
-	m.told.Set(file.Markets())
+	m.report.Set(file.Markets())
 	m.mu.Lock()
 	m.file = file
 	text := m.applied

@@ -19,7 +19,7 @@ import (
 // refusals returns all reasons to refuse a start that do not depend on the store's content: missing
 // or wrong files and folders, addresses, a socket's path, the limits of this process. It changes
 // nothing. Its code is 64, or 75 if all of it may pass.
-func refusals(k *known) error {
+func refusals(k *knownData) error {
 	cfg, quiet := k.cfg, slog.New(slog.DiscardHandler)
 	var list []string
 	code := cli.ExitUnavailable
@@ -47,7 +47,7 @@ func refusals(k *known) error {
 		_, _, err = loadNode(&cfg.Cluster)
 		add("cluster: ", err)
 	}
-	for _, err := range slices.Concat(mayHold(cfg), k.waits()) {
+	for _, err := range slices.Concat(mayHold(cfg), k.missing()) {
 		add("", err)
 	}
 	if !cfg.Cluster.Observer && k.mayHaveKey() == nil {

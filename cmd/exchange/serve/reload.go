@@ -92,7 +92,7 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 		r.log.Info("an option has changed", "key", c.Key, "from", c.Before, "to", c.After,
 			"origin", c.Origin)
 	}
-	r.take(next, changes)
+	r.apply(next, changes)
 	r.gateway.Reconfigured(true)
 	r.log.Info("the configuration was taken up", "changes", len(changes))
 	if r.running = next; r.reread != nil {
@@ -148,7 +148,7 @@ func reconfigure(next *config.Config, changes []config.Change, engine *actors.En
 }
 
 // apply makes the other parts of the process apply their changes, and publishes all to clients.
-func (r *renewal) take(next *config.Config, changes []config.Change) {
+func (r *renewal) apply(next *config.Config, changes []config.Change) {
 	r.source.level.Set(logLevel(next.Log.Level))
 	r.gateway.SetDepositInstructions(depositInstructions(next))
 	if r.agreed == nil { // otherwise the nodes agree on them

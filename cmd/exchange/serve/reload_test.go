@@ -57,7 +57,7 @@ func TestAnExchangeThatStartsTakesUpNoChangesOfItsEngine(t *testing.T) {
 }
 
 // A list of refused options is bounded, in the answer and in the log.
-func TestManyRefusedOptionsAreToldInPart(t *testing.T) {
+func TestRefusedOptionsAreListedInPart(t *testing.T) {
 	var log strings.Builder
 	r, _ := newReloading(t, func(_ int64, cfg *config.Config) {
 		for i := range cfg.Pairs {
@@ -116,7 +116,7 @@ func TestReloadsRunOneAtATime(t *testing.T) {
 
 // A node compares the file that was last loaded with the applied part, also when both change at
 // once.
-func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
+func TestNodeComparesReloadedFile(t *testing.T) {
 	synctest.Test(t, reloadedFileIsCompared)
 }
 

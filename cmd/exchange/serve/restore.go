@@ -116,7 +116,7 @@ func (p *Commands) findBackup(path string) (file string, of int, err error) {
 	}
 	if !info.IsDir() {
 		if info, err := describe(path); err == nil { // its faults are reported later
-			p.warnOfFuture([]found{{path, info}}, time.Now())
+			p.warnOfFuture([]foundBackup{{path, info}}, time.Now())
 		}
 		return path, 1, nil
 	}
@@ -130,13 +130,13 @@ func (p *Commands) findBackup(path string) (file string, of int, err error) {
 }
 
 // A foundBackup is a backup and its description.
-type found struct {
+type foundBackup struct {
 	file string
 	info *backup.Info
 }
 
 // backupsIn returns all backups of a folder, which has at least one.
-func backupsIn(path string) (list []found, err error) {
+func backupsIn(path string) (list []foundBackup, err error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, cli.WithExit(cli.ExitUsage,
@@ -153,7 +153,7 @@ func backupsIn(path string) (list []found, err error) {
 				fmt.Errorf("%s: %w: if it is not the one to restore, name the file that is", name,
 					err))
 		}
-		list = append(list, found{name, info})
+		list = append(list, foundBackup{name, info})
 	}
 	if len(list) == 0 {
 		return nil, cli.WithExit(cli.ExitUsage,
@@ -175,8 +175,8 @@ func describe(name string) (*backup.Info, error) {
 // newest returns the backup to restore. Within one history the sequence decides, because a clock
 // may have been wrong. A restored exchange continues from a lower sequence in its own history. So
 // of several histories the one with the last backup counts; a time in the future is wrong.
-func newest(list []found, now time.Time) found {
-	highest, last := map[string]found{}, map[string]time.Time{}
+func newest(list []foundBackup, now time.Time) foundBackup {
+	highest, last := map[string]foundBackup{}, map[string]time.Time{}
 	for _, f := range list {
 		h := f.info.History
 		if best, ok := highest[h]; !ok || f.info.Sequence > best.info.Sequence {
@@ -186,7 +186,7 @@ func newest(list []found, now time.Time) found {
 			last[h] = at
 		}
 	}
-	return slices.MaxFunc(slices.Collect(maps.Values(highest)), func(a, b found) int {
+	return slices.MaxFunc(slices.Collect(maps.Values(highest)), func(a, b foundBackup) int {
 		return cmp.Or(last[a.info.History].Compare(last[b.info.History]),
 			cmp.Compare(a.info.Sequence, b.info.Sequence),
 			strings.Compare(a.info.History, b.info.History))
@@ -194,7 +194,7 @@ func newest(list []found, now time.Time) found {
 }
 
 // warnOfFuture warns of backups whose descriptions have a time in the future.
-func (p *Commands) warnOfFuture(list []found, now time.Time) {
+func (p *Commands) warnOfFuture(list []foundBackup, now time.Time) {
 	for _, f := range list {
 		if f.info.Taken.After(now) {
 			fmt.Fprintf(p.Stderr, "exchange: %s says that it was taken at %s, which is in the "+

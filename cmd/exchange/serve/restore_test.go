@@ -52,19 +52,19 @@ func TestTheNewestBackupIsTheFurthestOfTheLastHistory(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(x.now)
-				var said bytes.Buffer
-				got, of, err := (&Commands{&cli.Program{Stderr: &said}}).findBackup(dir)
+				var stderr bytes.Buffer
+				got, of, err := (&Commands{&cli.Program{Stderr: &stderr}}).findBackup(dir)
 				if want := files[x.want]; err != nil || got != want || of != len(files) {
 					t.Errorf("%s of %d, %v; want %s", got, of, err, want)
 				}
-				if n := strings.Count(said.String(), "is in the future"); n != x.warn {
-					t.Errorf("%d warnings, want %d: %s", n, x.warn, said.String())
+				if n := strings.Count(stderr.String(), "is in the future"); n != x.warn {
+					t.Errorf("%d warnings, want %d: %s", n, x.warn, stderr.String())
 				}
-				said.Reset() // of a file given by name
-				_, _, err = (&Commands{&cli.Program{Stderr: &said}}).findBackup(files[x.want])
+				stderr.Reset() // of a file given by name
+				_, _, err = (&Commands{&cli.Program{Stderr: &stderr}}).findBackup(files[x.want])
 				if late := x.list[x.want].at > x.now; err != nil ||
-					strings.Contains(said.String(), "is in the future") != late {
-					t.Errorf("%v, and stderr is %q", err, said.String())
+					strings.Contains(stderr.String(), "is in the future") != late {
+					t.Errorf("%v, and stderr is %q", err, stderr.String())
 				}
 			})
 		})

@@ -42,7 +42,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	build := cli.BuildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
 		os.Getpid(), "configuration", cfg.Summary())
-	known := newKnown(cfg, once.anew, log)
+	known := newKnown(cfg, once.beginNew, log)
 	held, err := holdData(known)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 }
 
 // serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
-func serveAlone(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
+func serveAlone(ctx context.Context, known *knownData, once thisStart, archived *archive.Archive,
 	renewed *renewal, open *listeners, served <-chan error) error {
 	cfg, log, g := known.cfg, slog.Default(), renewed.gateway
 	if there, err := replicated.Formed(cfg.Data); err != nil || there {
@@ -135,7 +135,7 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 		}
 	}
 	g.SetEngine(engine)
-	open.sayReady(log)
+	open.logReady(log)
 	d.show(open.public.Addr().String())
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
@@ -158,7 +158,7 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 
 // startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
 // nil, without an error, if a standby was stopped.
-func startEngine(ctx context.Context, known *known, once thisStart, store persistence.Store,
+func startEngine(ctx context.Context, known *knownData, once thisStart, store persistence.Store,
 	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
 	cfg, log := known.cfg, slog.Default()
 	options := engineOptions(cfg, store, log)
@@ -193,7 +193,7 @@ func start(ctx context.Context, o actors.Options) (*actors.Engine, error) {
 }
 
 // holdData makes the data folder, if the start may, and locks it for this process.
-func holdData(k *known) (*folder.Lock, error) {
+func holdData(k *knownData) (*folder.Lock, error) {
 	if err := refusals(k); err != nil {
 		return nil, err
 	}
@@ -404,7 +404,7 @@ const lostKeyHelp = "bring exchange.key back, or a retired one as exchange.key.I
 const startTimeout = 30 * time.Second
 
 // openStore opens the configured store to serve it.
-func (k *known) openStore(ctx context.Context) (persistence.Store, error) {
+func (k *knownData) openStore(ctx context.Context) (persistence.Store, error) {
 	has, err := k.has(k.store)
 	if err != nil {
 		return nil, err

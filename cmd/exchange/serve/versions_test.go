@@ -104,16 +104,16 @@ func refusesVersion(t *testing.T, what string, err error, texts ...string) {
 		t.Errorf("%s: code %d: %v", what, cli.ExitCode(err), err)
 		return
 	}
-	said := err.Error()
+	message := err.Error()
 	for _, text := range texts {
-		if !strings.Contains(said, text) {
-			t.Errorf("%s: %s; want %q", what, said, text)
+		if !strings.Contains(message, text) {
+			t.Errorf("%s: %s; want %q", what, message, text)
 		}
 	}
 	for _, wrong := range []string{"corrupt", "amaged", "BUG", "estore a backup", "eplace this",
 		"from a copy", "remove it", "unknown"} {
-		if strings.Contains(said, wrong) {
-			t.Errorf("%s is called %q: %s", what, wrong, said)
+		if strings.Contains(message, wrong) {
+			t.Errorf("%s is called %q: %s", what, wrong, message)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func journalWith(at int) func(*testing.T, int) error {
 		body := len(b) - crc32.Size
 		binary.LittleEndian.PutUint32(b[body:],
 			crc32.Checksum(b[:body], crc32.MakeTable(crc32.Castagnoli)))
-		return looked(t, func(ctx context.Context, s persistence.Store,
+		return opened(t, func(ctx context.Context, s persistence.Store,
 			tok persistence.Token) error {
 			return s.Append(ctx, tok, 0, 1, b)
 		})
@@ -223,13 +223,13 @@ func imageWith(t *testing.T, version int) error {
 	for ; state.Readable(append(bytes.Clone(image[:at]), 255)) == nil; at++ {
 	}
 	image[at] = byte(version)
-	return looked(t, func(ctx context.Context, s persistence.Store, tok persistence.Token) error {
+	return opened(t, func(ctx context.Context, s persistence.Store, tok persistence.Token) error {
 		return s.SaveSnapshot(ctx, tok, 0, bytes.NewReader(image))
 	})
 }
 
 // opened returns how a start ends on a store with data of another version.
-func looked(t *testing.T, write func(context.Context, persistence.Store,
+func opened(t *testing.T, write func(context.Context, persistence.Store,
 	persistence.Token) error) error {
 	t.Helper()
 	s := memory.Open(memory.NewDisk(), persistence.Retention{})

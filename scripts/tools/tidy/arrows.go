@@ -35,7 +35,7 @@ func roomOf(p *packages.Package) *room {
 	}
 	seen := map[string]bool{}
 	for id, o := range p.TypesInfo.Uses {
-		if o.Pkg() != p.Types || !named(o) {
+		if o.Pkg() != p.Types || !isName(o) {
 			continue
 		}
 		from, ok := place[fileOf(p.Fset, id.Pos())]
@@ -51,8 +51,8 @@ func roomOf(p *packages.Package) *room {
 	return r
 }
 
-// named reports whether an object is a name of its package: one at its top, a method or a field.
-func named(o types.Object) bool {
+// isName reports whether an object is a name of its package: one at its top, a method or a field.
+func isName(o types.Object) bool {
 	switch o := o.(type) {
 	case *types.Var:
 		return o.IsField() || o.Parent() == o.Pkg().Scope()

@@ -139,7 +139,7 @@ func (c *ringCheck) body(p *packages.Package, from string, code ast.Node, bubble
 	ast.Inspect(code, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			to := c.used(p, called(n.Fun))
+			to := c.used(p, callee(n.Fun))
 			if !c.bubbles[to] || bubble {
 				return true
 			}
@@ -180,16 +180,16 @@ func (c *ringCheck) passesOn(p *packages.Package, arg ast.Expr) (passes bool) {
 
 func within(n ast.Node, o types.Object) bool { return n.Pos() <= o.Pos() && o.Pos() < n.End() }
 
-func called(x ast.Expr) *ast.Ident {
+func callee(x ast.Expr) *ast.Ident {
 	switch x := x.(type) {
 	case *ast.Ident:
 		return x
 	case *ast.SelectorExpr:
 		return x.Sel
 	case *ast.IndexExpr:
-		return called(x.X)
+		return callee(x.X)
 	case *ast.IndexListExpr:
-		return called(x.X)
+		return callee(x.X)
 	}
 	return nil
 }

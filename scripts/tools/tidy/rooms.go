@@ -35,10 +35,10 @@ func unnamed(root string, files []string) (list []finding, err error) {
 		} else if err != nil {
 			return nil, err
 		}
-		said := strings.FieldsFunc(string(text),
+		words := strings.FieldsFunc(string(text),
 			func(r rune) bool { return strings.ContainsRune(" \t\n,;:()", r) })
 		for _, n := range names {
-			if n != "doc.go" && !slices.ContainsFunc(said, func(word string) bool {
+			if n != "doc.go" && !slices.ContainsFunc(words, func(word string) bool {
 				same, _ := path.Match(strings.TrimSuffix(word, "."), n)
 				return same && strings.Contains(word, ".go")
 			}) {
@@ -88,17 +88,17 @@ func parseArrows(text string) (arrowList, error) {
 // needs. Tests may import all packages. Other code may import from prove/ only if it is a package
 // that tests alone use: no program, and imported by none.
 type importCheck struct {
-	root   string
-	list   arrowList
-	unused map[string]bool // "package -> package" that no build has needed
-	found  map[finding]bool
-	proves map[string]finding // packages outside of prove/ that import it
-	inCode map[string]bool    // which program code imports, outside of prove/
+	root       string
+	list       arrowList
+	unused     map[string]bool // "package -> package" that no build has needed
+	violations map[finding]bool
+	proves     map[string]finding // packages outside of prove/ that import it
+	inCode     map[string]bool    // which program code imports, outside of prove/
 }
 
 func newImportCheck(root string, list arrowList) *importCheck {
-	c := &importCheck{root: root, list: list, unused: map[string]bool{}, found: map[finding]bool{},
-		proves: map[string]finding{}, inCode: map[string]bool{}}
+	c := &importCheck{root: root, list: list, unused: map[string]bool{},
+		violations: map[finding]bool{}, proves: map[string]finding{}, inCode: map[string]bool{}}
 	for from, to := range list {
 		for t := range to {
 			c.unused[from+" -> "+t] = true
@@ -128,7 +128,7 @@ func (c *importCheck) add(loaded []*packages.Package) {
 				at := finding{relative(c.root, name), p.Fset.Position(i.Pos()).Line,
 					fmt.Sprintf("%s may not import %s: see %s", from, to, arrowsFile)}
 				if !c.list[from][to] {
-					c.found[at] = true
+					c.violations[at] = true
 				}
 				if strings.HasPrefix(from, "prove/") {
 					continue
@@ -144,7 +144,7 @@ func (c *importCheck) add(loaded []*packages.Package) {
 }
 
 func (c *importCheck) findings() []finding {
-	list := slices.Collect(maps.Keys(c.found))
+	list := slices.Collect(maps.Keys(c.violations))
 	for from, at := range c.proves {
 		if c.inCode[from] {
 			list = append(list, at)
