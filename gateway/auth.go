@@ -10,7 +10,7 @@ import (
 	"exchange/gateway/sign"
 )
 
-// permitted checks what the key may do, see rateLimits.permit. False: the request is answered.
+// permitted checks the rights of the key, see rateLimits.permit. False: the request is answered.
 func (r *request) permitted(o *api.Operation) (ok bool) {
 	r.rate, ok = r.edge.limits.permit(&r.Call, o, r.at)
 	return ok

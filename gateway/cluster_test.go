@@ -181,7 +181,7 @@ func TestFollowerAnswersPublicRequests(t *testing.T) {
 				detail("This node follows, and does not answer this. Node b leads."))
 		}
 		if ctx := answered(h, "/api/v1/orderbook/BTC_EUR/"); ctx.Response.StatusCode() != 404 {
-			t.Error("the book of a pair that there is not:", ctx.Response.StatusCode())
+			t.Error("the book of an unknown pair:", ctx.Response.StatusCode())
 		}
 		h.gateway.SetFollower(nil, nil)
 		want(t, "nothing is known", h.get("alice", "/api/v1/ticker/"), 503,
@@ -294,7 +294,7 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 	refused, unknown := actors.Refuse("it lags"), errors.New("no answer")
 	for _, x := range []struct {
 		what, body string
-		knows      operator.Standing
+		view       operator.Standing
 		fails      error
 		asked      string
 		status     int
@@ -328,7 +328,7 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 		{remove, `{"node":"c"}`, with(), refused, "remove c", 400, "it lags"},
 		{remove, `{"node":"d","begun":true}`, with(), nil, "", 200, "node d is no member"},
 	} {
-		c.set(func(s *operator.Standing) { *s = x.knows })
+		c.set(func(s *operator.Standing) { *s = x.view })
 		c.asked, c.fails = nil, x.fails
 		a := ask("POST", "/operator/v1/cluster/"+x.what, x.body)
 		if got := strings.Join(c.asked, ", "); a.status != x.status || got != x.asked ||
@@ -338,11 +338,11 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 		}
 	}
 	for _, x := range []struct {
-		knows operator.Standing
-		want  string
+		view operator.Standing
+		want string
 	}{{with(), ""}, {with(replacing), "node d comes to take the place of b"},
 		{with(learner), "node d comes to take part"}, {leaving, "node b leaves"}} {
-		c.set(func(s *operator.Standing) { *s = x.knows })
+		c.set(func(s *operator.Standing) { *s = x.view })
 		a := ask("GET", "/operator/v1/cluster", "")
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
 			t.Errorf("%s, want %q", a.body, x.want)
@@ -445,7 +445,7 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 		t.Error("followers send nothing to each other")
 	}
 	if s["exchange_cluster_peer_lag_entries"] != nil {
-		t.Error("a node that follows shows how far the others are")
+		t.Error("a follower shows the others' progress")
 	}
 	links := c.view.Links
 	c.set(func(s *operator.Standing) { s.Impossible = 11 })

@@ -107,7 +107,7 @@ func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 		clock.pass(time.Second)
 	}
 	h.do("POST", query+"&transport=polling", "text/plain", "40").is(t, 200, "the session")
-	served(t, "what a session may do counts nowhere", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
+	served(t, "a session's requests count nowhere", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
 }
 
 // A websocket's handshake shows its limit, too.

@@ -74,13 +74,13 @@ func TestFollowerTakesLoginsAndOrdersOverSockets(t *testing.T) {
 		if got := p.asks("own.subscribe", ""); got != `{"status":200,"body":{"resumed":false}}` {
 			t.Error(got)
 		}
-		p.hears(`42["own",{"snapshot":true,`)
+		p.receives(`42["own",{"snapshot":true,`)
 		p.received = ""
 		got := p.asks("order", ","+jsonOf(order("buy", "BTC_USDT", "1", "8")))
 		if !strings.HasPrefix(got, `{"status":201,"body":{"success":true,`) {
 			t.Error(got)
 		}
-		p.hears(`42["own",{"sequence":`)
+		p.receives(`42["own",{"sequence":`)
 		sockets := h.gateway.stream.sockets.Load()
 		h.gateway.SetFollower(nil, nil)
 		eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })

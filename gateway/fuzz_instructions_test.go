@@ -263,8 +263,8 @@ func TestEachTwoInstructionsGoTogetherOrAreRefused(t *testing.T) {
 	b := newInstructionsBench(t, false)
 	for i, first := range allParameters {
 		for k, second := range allParameters[i:] {
-			for n, also := range []parameter{{"type", "buy", false}, {"time_in_force", "gtd", false},
-				{"order_type", "market", false}} {
+			for n, also := range []parameter{{"type", "buy", false},
+				{"time_in_force", "gtd", false}, {"order_type", "market", false}} {
 				if (first.bad || second.bad) && (i+k)%3 != n {
 					continue // of these each once is enough
 				}
@@ -294,7 +294,7 @@ func FuzzOrderInstructions(f *testing.F) {
 		for _, c := range chosen[:min(len(chosen), 24)] {
 			if x := allParameters[int(c)%len(allParameters)]; c < 250 {
 				s[x.name] = x
-			} else { // what a plain order has, too, may be missing
+			} else { // fields of a plain order may be missing
 				delete(s, [...]string{"price", "amount", "type"}[c%3])
 			}
 		}

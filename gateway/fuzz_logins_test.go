@@ -193,7 +193,7 @@ func (b *socketBench) loginAnswered(w *wild, text, ack, challenge string, before
 		loginSign("bob", challenge)+`"}` && !logged:
 		b.t.Fatal(what, "there is a proof")
 	case r.Status == 200 && !strings.HasPrefix(string(r.Body), `{"permissions":["read","trade","`):
-		b.t.Fatal(what, "it tells the permissions")
+		b.t.Fatal(what, "it lists the permissions")
 	case r.Status == 401 && !is(api.Unauthenticated, api.WrongSignature, api.NoChallenge,
 		api.LoginEnded), r.Status == 403 && !is(api.AddressNotAllowed, api.AccountFrozen),
 		!slices.Contains([]int{200, 400, 401, 403}, r.Status):

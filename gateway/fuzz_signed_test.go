@@ -72,7 +72,7 @@ func (b bench) fresh(t testing.TB) {
 	b.end(t)
 	if b.observed != nil {
 		b.observe(shortTick)
-		a := b.observed.attendance
+		a := b.observed.follower
 		b.gateway.api.Store(api.New(a.Public, a.Commands()))
 	} else {
 		b.store = b.open()
@@ -510,7 +510,7 @@ func (b bench) operate(path, body string) {
 		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
 		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
-	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
+	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it answers with its faults
 	a := readAnswer(b.t, w.out.Bytes())
 	operatorDocument().fits(b.t, "POST", path, "", a)
 	what := fmt.Sprintf("POST %s %q", path, body)

@@ -152,7 +152,7 @@ func (w *wild) until(ok func() bool) {
 			w.b.t.Fatalf("a poll is answered with %d %s", a.status, a.body)
 		}
 		for packet := range strings.SplitSeq(a.body, "\x1e") {
-			w.hears(packet)
+			w.receives(packet)
 		}
 		if time.Since(began) > patience() {
 			w.b.t.Fatalf("it did not happen, the client has %v", w.acks)
@@ -172,8 +172,8 @@ func patience() time.Duration {
 // ackPacket is an acknowledgement with one argument.
 var ackPacket = regexp.MustCompile(`(?s)^43(\d+)\[(.*)\]$`)
 
-// hears checks a packet against the protocol.
-func (w *wild) hears(packet string) {
+// receives checks a packet against the protocol.
+func (w *wild) receives(packet string) {
 	w.b.t.Helper()
 	event, isEvent := strings.CutPrefix(packet, "42")
 	var list []json.RawMessage

@@ -100,7 +100,7 @@ func FuzzRequests(f *testing.F) {
 			if operator {
 				server = h.gateway.operators.server
 			}
-			server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
+			server.ServeConn(w) //nolint:errcheck // it answers with its faults
 			checkAnswers(t, sent, w.out.Bytes())
 			if after := holdings(t, h); after != before {
 				t.Fatalf("%q changed what there is from %s to %s", sent, before, after)

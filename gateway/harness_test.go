@@ -204,7 +204,7 @@ func (h *harness) serve() {
 // admits opens the API and the stream.
 func (h *harness) admits() {
 	if x := h.observed; x != nil {
-		h.gateway.SetFollower(x.attendance.Public, x.attendance.Commands())
+		h.gateway.SetFollower(x.follower.Public, x.follower.Commands())
 		return
 	}
 	h.gateway.SetEngine(h.engine)

@@ -52,9 +52,9 @@ func TestOnlyADemoShowsItsKeys(t *testing.T) {
 func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	h := newHarness(t, nil)
 	h.stop()
-	const desk = "Ask <desk@example.org>.\nName your account."
+	const contact = "Ask <desk@example.org>.\nName your account."
 	h.tune = func(o *Options) {
-		o.DepositInstructions = map[string]string{"BTC": desk, "USDT": "", "DOGE": "None of ours."}
+		o.DepositInstructions = map[string]string{"BTC": contact, "USDT": "", "DOGE": "None of ours."}
 	}
 	h.start()
 	h.account("alice")
@@ -68,7 +68,7 @@ func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	if i := decode[struct {
 		Pairs        []any
 		Instructions map[string]string `json:"deposit_instructions"`
-	}](t, a); len(i.Pairs) != 3 || len(i.Instructions) != 1 || i.Instructions["BTC"] != desk ||
+	}](t, a); len(i.Pairs) != 3 || len(i.Instructions) != 1 || i.Instructions["BTC"] != contact ||
 		string(a.header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("with a key: %s", a.body)
 	}
@@ -88,7 +88,7 @@ func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	}
 	b := follower(t).get("bob", path)
 	if b.status != 200 || !strings.HasSuffix(b.body, `,"deposit_instructions":{}}`) {
-		t.Errorf("at a node that follows: %d %s", b.status, b.body)
+		t.Errorf("at a follower: %d %s", b.status, b.body)
 	}
 }
 

@@ -260,7 +260,7 @@ func tellsNothing(t *testing.T, what, text string) {
 	t.Helper()
 	for _, s := range hers {
 		if strings.Contains(text, s) {
-			t.Errorf("%s tells %q:\n%s", what, s, text)
+			t.Errorf("%s reveals %q:\n%s", what, s, text)
 		}
 	}
 }
@@ -354,7 +354,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 			may := func(name string) []string { return f.signs(method, name, nonce) }
 			change := func(s []string, at int, value string) []string { s[at] = value; return s }
 			try("no key", 401, credentials, nil)
-			try("a key that there is not", 401, credentials, may("nobody"))
+			try("an unknown key", 401, credentials, may("nobody"))
 			try("a key that has ended", 401, credentials, may("ended"))
 			try("no signature", 401, credentials, may("alice")[:2])
 			try("no nonce", 401, detailCode(api.MissingNonce), may("alice")[:4])
@@ -364,7 +364,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 				if headers[5] != may("alice")[5] {
 					body = detailCode(api.MalformedNonce)
 				}
-				try("what is no header of a key", 401, body, headers)
+				try("a malformed header of a key", 401, body, headers)
 			}
 			try("her key under another's secret", 401, wrongSign,
 				change(may("mallory"), 1, "key-alice"))
@@ -447,7 +447,7 @@ func TestPublicAnswersRevealNoAccounts(t *testing.T) {
 		}
 		for _, s := range append(slices.Clone(herNames), "bob", "mallory") {
 			if strings.Contains(a.body, s) {
-				t.Errorf("%s tells %q: %s", ask, s, a.body)
+				t.Errorf("%s reveals %q: %s", ask, s, a.body)
 			}
 		}
 		if e.Method != "GET" {

@@ -17,7 +17,7 @@ func (p *polled) asks(name, args string) string {
 	p.asked++
 	p.say(fmt.Sprintf(`42%d["%s"%s]`, p.asked, name, args))
 	head := fmt.Sprintf("43%d[", p.asked)
-	p.hears(head)
+	p.receives(head)
 	_, rest, _ := strings.Cut(p.received, "\n")
 	ack, _, _ := strings.Cut(rest, "\x1e")
 	p.received = strings.Replace(p.received, ack, "", 1)

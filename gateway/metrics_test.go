@@ -228,8 +228,8 @@ func TestCountersFollowEvents(t *testing.T) {
 	moved("a pattern", 1, "exchange_http_requests_total", "route", "/api/v1/orderbook/{pair}",
 		"code", "200")
 	status(h.raw("GET", "nonsense\r\n\r\n"), 400)
-	moved("bytes that are no request", 1, "exchange_http_requests_total", "listener", "public", "route",
-		"malformed", "code", "400")
+	moved("bytes that are no request", 1, "exchange_http_requests_total", "listener", "public",
+		"route", "malformed", "code", "400")
 
 	admin := asOperator(t, h.gateway)
 	admin("POST", "/operator/v1/maintenance", `{"on":true}`)

@@ -26,7 +26,7 @@ type observed struct {
 	persistence.Replica // of the node
 	node, observer      *node.Node
 	store               *observing.Store
-	attendance          *node.Follower
+	follower            *node.Follower
 	folder              string   // of the node's log
 	edge                *Gateway // of the node
 	take                atomic.Pointer[func(from string, conn net.Conn)]
@@ -93,7 +93,7 @@ func (h *harness) observe(tick time.Duration) {
 	x.observer, err = node.Start(ctx, o)
 	fails(err)
 	spin(func() bool {
-		x.attendance, err = x.observer.Follow(ctx)
+		x.follower, err = x.observer.Follow(ctx)
 		return err == nil
 	})
 }
@@ -106,7 +106,7 @@ func (x *observed) standing() *fakeCluster {
 
 // end ends the observer, and the node's term.
 func (x *observed) end(ctx context.Context) error {
-	x.attendance.End()
+	x.follower.End()
 	return errors.Join(x.observer.Stop(ctx), x.store.Close(), x.node.Stop(ctx))
 }
 

@@ -125,7 +125,7 @@ func TestTheDocumentIsValidOpenAPI(t *testing.T) {
 	checkDocument(t, schema, newDocumentation(t, operator.Document()))
 }
 
-// Generators make types of schemas: what is required has to be described beside it.
+// Generators make types of schemas: required members have to be described beside it.
 func TestRequiredMembersAreDescribed(t *testing.T) {
 	for _, d := range []*apiDocumentation{documentation(t, false),
 		newDocumentation(t, operator.Document())} {

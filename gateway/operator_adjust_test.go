@@ -68,7 +68,7 @@ func TestAdjustmentTakesAvailableMoneyAndIsShownEverywhere(t *testing.T) {
 	h.crash()
 	h.start()
 	ask = asOperator(t, h.gateway)
-	says(t, "its repeat behind a crash", ask("POST", path,
+	says(t, "its repeat after a crash", ask("POST", path,
 		`{`+good+`,"amount":"-2.5","reference":"wire-7"}`), 200,
 		strings.Replace(first, "7.5", "2", 1)+`,"repeated":true}`)
 }

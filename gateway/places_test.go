@@ -79,7 +79,7 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	heard := func(what string) {
+	receive := func(what string) {
 		t.Helper()
 		for {
 			_, text, err := c.ReadMessage()
@@ -95,12 +95,12 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 		t.Helper()
 		worked(t, c.WriteMessage(websocket.TextMessage, []byte(text)))
 	}
-	heard("0{")
+	receive("0{")
 	say("40")
-	heard("40{")
+	receive("40{")
 	if channel != "" {
 		say(`42["subscribe","` + channel + `"]`)
-		heard(`42["subscribe.success"`)
+		receive(`42["subscribe.success"`)
 	}
 	return c
 }
@@ -124,7 +124,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		// shares an address with others
 		watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
 		poll := h.polled(streamPath) // in memory: its request goes over TCP
-		poll.hears("40{")
+		poll.receives("40{")
 		held := dialedFrom(t, "127.0.0.12", l)
 		if _, err := io.WriteString(held,
 			"GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {

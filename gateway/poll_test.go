@@ -8,16 +8,16 @@ import (
 // A hanging lookup hides nothing, and no second one begins beside it. Its late result counts.
 func TestHangingLookupDelaysNoScrape(t *testing.T) {
 	p := poll[int]{fresh: time.Hour}
-	looks, found := make(chan struct{}), make(chan *int)
-	look := func() *int {
-		looks <- struct{}{}
+	lookups, found := make(chan struct{}), make(chan *int)
+	lookup := func() *int {
+		lookups <- struct{}{}
 		return <-found
 	}
 	waited := make(chan *int)
-	go func() { waited <- p.newest(time.Hour, look) }()
-	<-looks
+	go func() { waited <- p.newest(time.Hour, lookup) }()
+	<-lookups
 	for range 3 {
-		if v := p.newest(time.Nanosecond, look); v != nil {
+		if v := p.newest(time.Nanosecond, lookup); v != nil {
 			t.Fatalf("%d was never found", *v)
 		}
 	}
@@ -26,7 +26,7 @@ func TestHangingLookupDelaysNoScrape(t *testing.T) {
 	if v := <-waited; v != &seven {
 		t.Errorf("the scrape that waited got %v", v)
 	}
-	if v := p.newest(time.Hour, look); v != &seven {
+	if v := p.newest(time.Hour, lookup); v != &seven {
 		t.Errorf("a fresh value is looked up again, with %v", v)
 	}
 }

@@ -218,7 +218,7 @@ func testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	}
 	f("withdraws", private("/api/v1/withdraws/"),
 		overloaded, func(a answer) bool { return a.status == 200 })
-	f("an order that there is not", private("/api/v1/order/999999/"),
+	f("an unknown order", private("/api/v1/order/999999/"),
 		overloaded, func(a answer) bool { return a.status == 404 })
 	for _, path := range []string{"/operator/v1/actions", "/operator/v1/withdraws?account=alice"} {
 		busy := func(a answer) bool {

@@ -104,7 +104,7 @@ func TestFollowerRelaysOperatorRequests(t *testing.T) {
 		}
 		if got.status != want.status || !same || string(got.header.ContentType()) !=
 			string(want.header.ContentType()) {
-			t.Errorf("%s:\n%d %s %.300s, and at the node that leads\n%d %s %.300s", route,
+			t.Errorf("%s:\n%d %s %.300s, and at the leader\n%d %s %.300s", route,
 				got.status, got.header.ContentType(), got.body, want.status,
 				want.header.ContentType(), want.body)
 		}
@@ -173,7 +173,7 @@ func testRelayFailureIsNotDoneOrUnknown(t *testing.T) {
 		"Authorization: Bearer "+operatorToken+"\r\n\r\n")
 	resp := must(http.ReadResponse(bufio.NewReader(c), nil))
 	if b, err := io.ReadAll(resp.Body); err == nil || string(b) != `{"a":` {
-		t.Errorf("it looks whole: %q", b)
+		t.Errorf("it seems complete: %q", b)
 	}
 }
 

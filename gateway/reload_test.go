@@ -61,7 +61,7 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 	}
 	r.done, r.err = &operator.Reloaded{}, nil
 	h.gateway.SetFollower(nil, nil)
-	says(t, "a node that follows", ask("POST", path, "{}"), 200, `{"applied":[],"faults":[]}`)
+	says(t, "a follower", ask("POST", path, "{}"), 200, `{"applied":[],"faults":[]}`)
 	says(t, "without a configuration", asOperator(t, newHarness(t, nil).gateway)("POST", path,
 		"{}"), 400, refusal("this process has no configuration to take up"))
 }

@@ -114,10 +114,10 @@ func testSlowSenderIsRefusedAndOthersServed(t *testing.T) {
 			"chunked\r\n\r\nf0000\r\n",
 	} {
 		all.Go(func() {
-			for _, behind := range []bool{false, true} { // a request that was answered
+			for _, second := range []bool{false, true} { // a request that was answered
 				begun := func() net.Conn {
 					c := dialed(t, l)
-					if behind {
+					if second {
 						if a := talk(t, c, "GET", alive); a.status != 200 {
 							t.Errorf("%s: %d", name, a.status)
 						}
@@ -131,7 +131,7 @@ func testSlowSenderIsRefusedAndOthersServed(t *testing.T) {
 				if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 408 ") ||
 					!strings.Contains(string(text), api.RequestTimeout.Detail) ||
 					!strings.Contains(string(text), "Connection: close\r\n") {
-					t.Errorf("%s, after another: %v: %q, %v", name, behind, text, err)
+					t.Errorf("%s, after another: %v: %q, %v", name, second, text, err)
 				}
 				// A client that sends single bytes is no better off. Its answer may be lost,
 				// because the client continues to send.

@@ -110,7 +110,7 @@ func TestASocketNeedsALoginAndThePermissionForOrders(t *testing.T) {
 	}
 	frozen := h.loggedIn("bob")
 	h.done(h.engine.Freeze("test", "bob", true))
-	frozen.hears(`42["login.end",{"detail":"The account is frozen."}]`)
+	frozen.receives(`42["login.end",{"detail":"The account is frozen."}]`)
 	if got := frozen.asks("order", args); !strings.HasPrefix(got, `{"status":40`) {
 		t.Error(got)
 	}
@@ -152,7 +152,7 @@ func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
 	last := 0
 	for i := range n {
 		head := fmt.Sprintf("43%d[", 1000+i)
-		p.hears(head)
+		p.receives(head)
 		_, rest, _ := strings.Cut(p.received, "\n")
 		p.received = strings.Replace(p.received, "\n", "", 1)
 		var a struct {
@@ -206,7 +206,7 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 		release()
 		(<-said).must(t, 200)
 		p.say("3")
-		p.hears("431199[")
+		p.receives("431199[")
 		p.received = ""
 		var got string
 		eventually(t, "a command has an outcome in time", func() bool {

@@ -38,9 +38,9 @@ func (p *polled) say(packets string) {
 	}
 }
 
-// hears polls until each of these words arrived. Words that came with the last of them count for
+// receives polls until each of these words arrived. Words that came with the last of them count for
 // the next call.
-func (p *polled) hears(words ...string) {
+func (p *polled) receives(words ...string) {
 	p.h.t.Helper()
 	for {
 		words = slices.DeleteFunc(words, func(w string) bool {
@@ -71,14 +71,14 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 	for _, path := range []string{streamPath, bookPath} {
 		p := h.polled(path)
 		p.say(`42["subscribe","ticker.BTC_USDT","book_BTC_USDT","nothing"]`)
-		p.hears(`40{"sid":"`, `subscribe.error",{"channel":"nothing"`)
-		p.hears(`42["ticker",{"timestamp"`)
+		p.receives(`40{"sid":"`, `subscribe.error",{"channel":"nothing"`)
+		p.receives(`42["ticker",{"timestamp"`)
 	}
 	silent, early := h.polled(bookPath), h.polled(streamPath)
 	early.say(`42["subscribe","trades"]`)
-	early.hears("subscribe.success")
+	early.receives("subscribe.success")
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100")).must(t, 201)
-	silent.hears(`42["book_BTC_USDT",{"success":true,"date":`)
+	silent.receives(`42["book_BTC_USDT",{"success":true,"date":`)
 }
 
 func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {

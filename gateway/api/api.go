@@ -51,7 +51,8 @@ func New(p *actors.Public, c actors.Commands) *API {
 // currencies are left out. One goroutine at a time calls it, also while calls are answered.
 func (a *API) Configure(r Rates, instructions map[string]string) {
 	p := a.public
-	t := &configAnswers{batch: mostItems(&r, p.Limits()), deposits: a.encodeInstructions(instructions)}
+	t := &configAnswers{batch: mostItems(&r, p.Limits()),
+		deposits: a.encodeInstructions(instructions)}
 	t.limits = appendLimits(nil, &r, p.Limits(), t.batch)
 	for _, pair := range p.Pairs() {
 		r := pair.Rules()

@@ -209,7 +209,7 @@ func writeBackup(c *call, _ *nothing) (any, error) {
 			}
 			return nil, w.Flush()
 		})
-		tasks.ended(&tasks.kept.Backup, began, err, "all of it was sent", true)
+		tasks.ended(&tasks.record.Backup, began, err, "all of it was sent", true)
 		if err != nil {
 			log.Error("a backup broke off", "error", err)
 		}

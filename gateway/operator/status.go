@@ -67,7 +67,7 @@ type (
 		Name  string `json:"name"`
 		Bytes *int64 `json:"bytes" doc:"Its size; null: it does not tell"`
 	}
-	// A clusterSeat is the answering node's role in its cluster.
+	// A seat is the answering node's role in its cluster.
 	seat struct {
 		Node     string `json:"node"`
 		Role     string `json:"role"`
@@ -151,7 +151,7 @@ func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 	return a, nil
 }
 
-// role returns the role of this node in its cluster; nil: the exchange runs on one machine.
+// clusterRole returns the role of this node in its cluster; nil: the exchange runs on one machine.
 func (s *Server) clusterRole() *seat {
 	if s.cluster == nil {
 		return nil

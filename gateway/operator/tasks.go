@@ -59,13 +59,13 @@ type tasks struct {
 	keep    func(text []byte) error // nil: nothing is kept
 	keeping sync.Mutex              // held while the text is kept; readers do not wait for that
 	mu      sync.Mutex
-	kept    remembered // guarded by mu
+	record  remembered // guarded by mu
 }
 
 // remember starts with the kept text.
 func (t *tasks) remember(m Memory, log *slog.Logger) {
 	t.keep, t.log = m.Keep, log
-	t.kept.Version = memoryVersion
+	t.record.Version = memoryVersion
 	if m.Text == nil {
 		return
 	}
@@ -80,13 +80,13 @@ func (t *tasks) remember(m Memory, log *slog.Logger) {
 			"reports none until the next", "error", err)
 		return
 	}
-	t.kept = kept
+	t.record = kept
 }
 
 func (t *tasks) newest() (backup, audit *taskEnded) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.kept.Backup.Newest, t.kept.Audit.Newest
+	return t.record.Backup.Newest, t.record.Audit.Newest
 }
 
 // ended records the end of a task. A refused one does not count.
@@ -106,7 +106,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 	if of.Newest = x; ok {
 		of.Right = began
 	}
-	kept := t.kept
+	kept := t.record
 	t.mu.Unlock()
 	if t.keep == nil {
 		return
@@ -124,7 +124,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 // audited records the end of an audit.
 func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if err != nil {
-		t.ended(&t.kept.Audit, began, err, "", false)
+		t.ended(&t.record.Audit, began, err, "", false)
 		return
 	}
 	n := len(a.Differences)
@@ -132,7 +132,7 @@ func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if n > 0 {
 		text = fmt.Sprintf("%d differences up to sequence %d", n, a.Sequence)
 	}
-	t.ended(&t.kept.Audit, began, nil, text, n == 0)
+	t.ended(&t.record.Audit, began, nil, text, n == 0)
 }
 
 // TasksRight returns the begin of the newest backup that was sent completely, and of the newest
@@ -142,7 +142,7 @@ func (s *Server) TasksRight() (backup, audit time.Time) {
 	t := &s.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return notLater(t.kept.Backup.Right), notLater(t.kept.Audit.Right)
+	return notLater(t.record.Backup.Right), notLater(t.record.Audit.Right)
 }
 
 // notLater returns a time that is not ahead of the clock by more than clocks are wrong.

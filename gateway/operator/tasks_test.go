@@ -20,13 +20,13 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 		t.Errorf("at first %v, %v", backup, audit)
 	}
 	began := time.UnixMicro(1_700_000_000_000_001)
-	s.tasks.ended(&s.tasks.kept.Backup, began, nil, "all of it was sent", true)
+	s.tasks.ended(&s.tasks.record.Backup, began, nil, "all of it was sent", true)
 	s.tasks.audited(began, &AuditAnswer{Sequence: 7}, nil)
-	s.tasks.ended(&s.tasks.kept.Backup, began.Add(time.Hour),
+	s.tasks.ended(&s.tasks.record.Backup, began.Add(time.Hour),
 		errors.New(strings.Repeat("é", MemoryBytes)), "", true)
 	s.tasks.audited(began.Add(time.Hour), &AuditAnswer{Differences: []string{"x"}}, nil)
 	s.tasks.audited(began.Add(time.Hour), nil, errors.New("broken off"))
-	s.tasks.ended(&s.tasks.kept.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
+	s.tasks.ended(&s.tasks.record.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
 	for _, of := range []*Server{s, New(Options{Log: slog.New(slog.DiscardHandler),
 		Memory: Memory{Text: kept}})} {
 		if backup, audit := of.TasksRight(); !backup.Equal(began) || !audit.Equal(began) {
@@ -68,7 +68,7 @@ func TestUnsavedTaskIsStillReported(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Memory: Memory{
 		Keep: func([]byte) error { return errors.New("the disk is full") }}})
-	s.tasks.ended(&s.tasks.kept.Backup, time.Now(), nil, "all of it was sent", true)
+	s.tasks.ended(&s.tasks.record.Backup, time.Now(), nil, "all of it was sent", true)
 	if backup, _ := s.TasksRight(); backup.IsZero() || !strings.Contains(log.String(),
 		"the disk is full") {
 		t.Errorf("%v, log %q", backup, log.String())

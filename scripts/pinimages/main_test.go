@@ -17,7 +17,7 @@ import (
 // A fake is a registry that has some images, and wants a token that it gives to each client.
 type fake struct {
 	images map[string]string // path of the manifest to its text
-	lie    bool              // it names another digest than that of what it sends
+	lie    bool              // it names another digest than that of its content
 	kind   string            // Content-Type of manifests
 	asked  int
 }

@@ -111,7 +111,7 @@ func (m *Market) catchUp(t *trader) error {
 	return err
 }
 
-// keyOf returns the key of an account. It makes what is missing.
+// keyOf returns the key of an account. It makes missing ones.
 func keyOf(e *actors.Engine, account string) (*directory.Key, error) {
 	public := "demo-" + account
 	if key := e.Key([]byte(public)); key != nil {

@@ -45,11 +45,11 @@ func past(t *testing.T, m *Market) map[string]int {
 // stopped is a context that ends after a number of checks.
 type stopped struct {
 	context.Context
-	looks int
+	checks int
 }
 
 func (s *stopped) Err() error {
-	if s.looks--; s.looks < 0 {
+	if s.checks--; s.checks < 0 {
 		return context.Canceled
 	}
 	return nil

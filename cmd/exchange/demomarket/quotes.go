@@ -20,7 +20,7 @@ var assets = map[string]asset{
 	"ETH": {3_200, 3_800, 4},
 }
 
-// mean is what the price of an asset reverts to.
+// mean is the price that an asset reverts to.
 func (a asset) mean() float64 { return (a.low + a.high) / 2 }
 
 // The walk of a fair price by steps of `every`: its logarithm loses reversion of its distance from

@@ -53,7 +53,7 @@ const (
 func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 	const isSo = "\nIt was so already: nothing was changed.\n"
 	halted := `{"pair":"1INCH_BTC","on":false,"repeated":true,"later":1}`
-	for _, x := range []struct{ line, answer, asked, behind string }{
+	for _, x := range []struct{ line, answer, asked, after string }{
 		{"account create bob", `{"account":"bob","id":2,"email":""}`,
 			`POST /operator/v1/accounts {"name":"bob"}`, ""},
 		{"key create alice",
@@ -140,8 +140,8 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 		f := newFake(t, 200, x.answer)
 		args := words(x.line)
 		if r := runLine(f.environ, args...); r.Code != 0 || r.ErrOut != "" ||
-			!strings.HasSuffix(r.Out, x.behind) {
-			t.Errorf("%s: %+v, want this end:\n%s", x.line, r, x.behind)
+			!strings.HasSuffix(r.Out, x.after) {
+			t.Errorf("%s: %+v, want this end:\n%s", x.line, r, x.after)
 		}
 		runLine(f.environ, append(args, "--json")...).Want(t, 0, x.answer+"\n", "")
 		f.wantAsked(x.asked, x.asked)

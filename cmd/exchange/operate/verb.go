@@ -423,8 +423,8 @@ func (p *Commands) askPages(ctx context.Context, x *invocation) (json.RawMessage
 // pageOfRows is the server's default number of rows on a page.
 const pageOfRows = 1000
 
-// nextPage makes the request ask for the next page, and reports whether there may be more: a page has
-// the begin of the next one as `next`, and for orders as `after`, too.
+// nextPage makes the request ask for the next page, and reports whether there may be more: a page
+// has the begin of the next one as `next`, and for orders as `after`, too.
 func (x *invocation) nextPage(page members) bool {
 	next, after := page["next"], page["after"]
 	if before := x.in.FieldByName("Before"); before.IsValid() {

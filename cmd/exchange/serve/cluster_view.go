@@ -182,7 +182,9 @@ func (p *clusterView) Apply(ctx context.Context, packed []byte) (keys []string, 
 
 // Add implements operator.Cluster.
 func (p *clusterView) Add(ctx context.Context, name, address string) error {
-	return p.changeMembers(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
+	return p.changeMembers(func(m persistence.Membership) error {
+		return m.Add(ctx, name, address)
+	})
 }
 
 // Promote implements operator.Cluster.

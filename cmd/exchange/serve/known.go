@@ -23,18 +23,18 @@ type knownData struct {
 	cfg            *config.Config
 	log            *slog.Logger
 	store, archive *folder.Memory
-	anew           bool
+	beginNew       bool
 }
 
-func newKnown(cfg *config.Config, anew bool, log *slog.Logger) *knownData {
+func newKnown(cfg *config.Config, beginNew bool, log *slog.Logger) *knownData {
 	i := folder.Of(cfg.Data, log)
-	return &knownData{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), anew: anew}
+	return &knownData{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), beginNew: beginNew}
 }
 
 // has reports whether a store or an archive must be there.
 func (k *knownData) has(m *folder.Memory) (bool, error) {
 	ids, err := m.Known()
-	return len(ids) > 0 && !k.anew, err
+	return len(ids) > 0 && !k.beginNew, err
 }
 
 // missing returns the folders for which a start waits, mostly because their disks are not mounted.
@@ -53,7 +53,7 @@ func (k *knownData) missing() []error {
 // mayMake returns the reason why a start may not make a folder, or a file: its parent is missing.
 // The data folder is made before its content.
 func (k *knownData) mayMake(path string) error {
-	if k.anew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
+	if k.beginNew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
 		return nil
 	}
 	return mayServeIn(path)

@@ -26,11 +26,11 @@ func TestStartWaitsForRecordedDisks(t *testing.T) {
 		return filepath.Join(append([]string{above}, names...)...)
 	}
 	var logged bytes.Buffer
-	knows := func(anew bool) *knownData {
+	withNew := func(beginNew bool) *knownData {
 		logged.Reset()
 		cfg := &config.Config{Data: above, Store: "pebble:" + in("disk", "store"),
 			Archive: in("disk", "archive")}
-		return newKnown(cfg, anew, slog.New(slog.NewTextHandler(&logged, nil)))
+		return newKnown(cfg, beginNew, slog.New(slog.NewTextHandler(&logged, nil)))
 	}
 	opens := func(k *knownData, code int) (*archive.Archive, persistence.Store) {
 		t.Helper()
@@ -48,10 +48,10 @@ func TestStartWaitsForRecordedDisks(t *testing.T) {
 		}
 		return a, s
 	}
-	opens(knows(false), cli.ExitUnavailable) // nothing is recorded, and there is no disk
+	opens(withNew(false), cli.ExitUnavailable) // nothing is recorded, and there is no disk
 	clitest.WantFiles(t, above)
 	worked(t, os.Mkdir(in("disk"), 0o700))
-	k := knows(false)
+	k := withNew(false)
 	a, s := opens(k, 0)
 	if !strings.Contains(logged.String(), "WARN") {
 		t.Errorf("about a new archive: %q", logged.String())
@@ -69,13 +69,13 @@ func TestStartWaitsForRecordedDisks(t *testing.T) {
 		os.Rename(in("disk"), in("away"))); err != nil {
 		t.Fatal(err)
 	}
-	opens(knows(false), cli.ExitUnavailable)
+	opens(withNew(false), cli.ExitUnavailable)
 	wantNames(t, above, "away", "owner.id")
 	worked(t, os.MkdirAll(in("disk", "archive"), 0o700))
-	opens(knows(false), cli.ExitUnavailable) // the mount point is an empty folder
+	opens(withNew(false), cli.ExitUnavailable) // the mount point is an empty folder
 	wantNames(t, in("disk"), "archive")
 	clitest.WantFiles(t, in("disk", "archive"))
-	_, s = opens(knows(true), 0)
+	_, s = opens(withNew(true), 0)
 	if !strings.Contains(logged.String(), "a new one begins") {
 		t.Errorf("about a new archive: %q", logged.String())
 	}
@@ -83,9 +83,9 @@ func TestStartWaitsForRecordedDisks(t *testing.T) {
 		os.Rename(in("away"), in("disk"))); err != nil {
 		t.Fatal(err)
 	}
-	_, s = opens(knows(false), 0)
+	_, s = opens(withNew(false), 0)
 	if err := s.Close(); err != nil || logged.Len() > 0 {
-		t.Errorf("%v, and of what is there is said %q", err, logged.String())
+		t.Errorf("%v, and about the present folder: %q", err, logged.String())
 	}
 }
 
@@ -96,8 +96,8 @@ func TestAStartWaitsForTheDiskOfItsKey(t *testing.T) {
 	cfg.Data, cfg.SecretKeyFile = t.TempDir(), filepath.Join(dir, "exchange.key")
 	worked(t, cfg.Finish())
 	key := engineOptions(cfg, nil, slog.Default()).Sealer
-	holds := func(anew bool) int {
-		return cli.ExitCode(refusals(newKnown(cfg, anew,
+	holds := func(beginNew bool) int {
+		return cli.ExitCode(refusals(newKnown(cfg, beginNew,
 			slog.Default())))
 	}
 	if code := holds(false); code != cli.ExitUnavailable || holds(true) != cli.ExitDone {

@@ -176,12 +176,13 @@ func (m *market) compare(text []byte) {
 		return // another one was applied or loaded meanwhile
 	}
 	if m.keys = keys; len(keys) > 0 {
-		m.log.Warn("the configuration of this node differs from what is applied in the cluster, "+
+		m.log.Warn("the configuration of this node differs from the one applied in the cluster, "+
 			"and counts for nothing there: make it equal, or apply it by exchange config apply",
 			"node", m.cfg.Cluster.Node, "keys", strings.Join(keys, ", "))
 	}
 	if err != nil {
-		m.log.Error("this node cannot serve with what is applied in the cluster", "error", err)
+		m.log.Error("this node cannot serve with the configuration applied in the cluster",
+			"error", err)
 		return
 	}
 	if m.newest = cfg; !m.serves {

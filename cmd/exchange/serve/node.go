@@ -57,7 +57,7 @@ func serveNode(ctx context.Context, known *knownData, once thisStart, archived *
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
-	options.Histories, options.Anew = known.store, known.anew
+	options.Histories, options.Anew = known.store, known.beginNew
 	options.RevokeLost = once.revokeLost
 	n.demo.prepare(&options)
 	options.Market = p.market.options()
@@ -140,7 +140,7 @@ func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why erro
 	n.view.joined.Store(&joined{replica: r, fault: why})
 	n.follow()
 	r.Unfit(why)
-	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
+	n.log.Error("this node votes, and neither serves nor leads; fix the fault, and restart "+
 		"it", "node", n.view.name, "error", why)
 	node.VoteOn(ctx, r, n.log)
 	return engineFailed(why)
@@ -183,7 +183,7 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}
-	n.log.Info("this node looks for the others", "node", n.view.name, "cluster", id)
+	n.log.Info("looking for the other nodes", "node", n.view.name, "cluster", id)
 	return replicated.Open(ctx, o)
 }
 
@@ -214,8 +214,8 @@ func (n *nodeServer) alone() {
 	}
 }
 
-// serveFollower shows public data, whenever this node can tell acknowledged records, until ctx
-// ends.
+// serveFollower shows public data, whenever this node can distinguish acknowledged records,
+// until ctx ends.
 func (n *nodeServer) serveFollower(ctx context.Context) {
 	defer close(n.followerEnded)
 	last, logged := "", ""
@@ -227,7 +227,7 @@ func (n *nodeServer) serveFollower(ctx context.Context) {
 		// the first reason may be temporary: an earlier term has yet to end
 		if now := err.Error(); ctx.Err() == nil && now == last && now != logged {
 			logged = now
-			n.log.Warn("this node shows nothing public for now", "node", n.view.name,
+			n.log.Warn("this node serves no public data for now", "node", n.view.name,
 				"error", err)
 		}
 		last = err.Error()
@@ -370,7 +370,7 @@ func (n *nodeServer) handOver(engine *actors.Engine, w *transfer) error {
 
 // stop ends the node in order: a leader finishes the requests in flight, and hands leadership over.
 func (n *nodeServer) stop(ctx context.Context) error {
-	n.log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+	n.log.Info("stopping: no new requests, finishing those in flight", "at_most",
 		config.Ms(n.cfg.Timing.StopMaxMs))
 	n.alone()
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))

@@ -23,11 +23,11 @@ func refusals(k *knownData) error {
 	cfg, quiet := k.cfg, slog.New(slog.DiscardHandler)
 	var list []string
 	code := cli.ExitUnavailable
-	add := func(subject string, err error) {
+	add := func(prefix string, err error) {
 		if err == nil {
 			return
 		}
-		list = append(list, subject+err.Error())
+		list = append(list, prefix+err.Error())
 		if cli.ExitCode(cli.WithExit(cli.ExitUsage, err)) != cli.ExitUnavailable {
 			code = cli.ExitUsage
 		}

@@ -35,7 +35,7 @@ type reloadRequest chan reloadOutcome
 func newRenewal(cfg *config.Config, from rereading, at *clusterView, log *slog.Logger) *renewal {
 	running := *cfg
 	r := &renewal{cfg: cfg, log: log, source: from, running: &running,
-		wishes: make(chan reloadRequest)}
+		requests: make(chan reloadRequest)}
 	if at != nil {
 		r.agreed, r.reread = at.market.agreedText, at.market.reread
 	}
@@ -44,14 +44,14 @@ func newRenewal(cfg *config.Config, from rereading, at *clusterView, log *slog.L
 
 // Reload implements operator.Reloader.
 func (r *renewal) Reload(ctx context.Context) (*operator.Reloaded, error) {
-	wish := make(reloadRequest, 1)
+	request := make(reloadRequest, 1)
 	select {
-	case r.wishes <- wish:
+	case r.requests <- request:
 	case <-ctx.Done():
 		return nil, errNotReloaded
 	}
 	select {
-	case outcome := <-wish:
+	case outcome := <-request:
 		return outcome.done, outcome.err
 	case <-ctx.Done():
 		return nil, errors.New("outcome unknown: the configuration is still being taken up")
@@ -94,7 +94,7 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 	}
 	r.apply(next, changes)
 	r.gateway.Reconfigured(true)
-	r.log.Info("the configuration was taken up", "changes", len(changes))
+	r.log.Info("the configuration was reloaded", "changes", len(changes))
 	if r.running = next; r.reread != nil {
 		r.reread(next)
 	}

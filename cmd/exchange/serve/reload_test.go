@@ -49,10 +49,10 @@ func TestAnExchangeThatStartsTakesUpNoChangesOfItsEngine(t *testing.T) {
 	changes, err := r.configure()
 	if err == nil || !strings.Contains(err.Error(), "2 of 3 changes") ||
 		!strings.Contains(err.Error(), "while the exchange starts") || changes != nil {
-		t.Errorf("it takes up %v, %v", changes, err)
+		t.Errorf("it applies %v, %v", changes, err)
 	}
 	if changes, err = r.configure(); err != nil || len(changes) != 1 {
-		t.Errorf("it takes up %v, %v", changes, err)
+		t.Errorf("it applies %v, %v", changes, err)
 	}
 }
 
@@ -136,7 +136,7 @@ func reloadedFileIsCompared(t *testing.T) {
 		t.Error("the file does not differ")
 	}
 	if changes, err := r.configure(); err != nil || len(changes) > 0 {
-		t.Errorf("of what is applied it takes up %v, %v", changes, err)
+		t.Errorf("beside the applied part it applies %v, %v", changes, err)
 	}
 	if keys := m.differs(); len(keys) > 0 {
 		t.Errorf("a file that is equal differs in %q", keys)

@@ -36,10 +36,10 @@ type renewal struct {
 	running *config.Config // in effect, as it was read
 	// agreed is the market part applied in the cluster, as text; nil: none is known. It is nil
 	// itself for an exchange on one machine.
-	agreed func() []byte
-	reread func(*config.Config)          // receives each one in effect; nil as agreed is
-	engine atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
-	wishes chan reloadRequest
+	agreed   func() []byte
+	reread   func(*config.Config)          // receives each one in effect; nil as agreed is
+	engine   atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
+	requests chan reloadRequest
 }
 
 // A certificateSet holds the listeners' certificates; nil without TLS.
@@ -83,9 +83,9 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 			if done, err := r.all(); err == nil { // the log has the fault
 				r.noteSignal(done)
 			}
-		case wish := <-r.wishes:
+		case request := <-r.requests:
 			done, err := r.all()
-			wish <- reloadOutcome{done, err}
+			request <- reloadOutcome{done, err}
 		case now := <-tick.C:
 			for _, c := range r.certificates {
 				c.Refresh(now)

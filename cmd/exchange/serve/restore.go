@@ -248,9 +248,9 @@ func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string,
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	rhythm := persistence.Heartbeat{Check: config.Ms(cfg.Timing.OwnerCheckMs),
+	heartbeat := persistence.Heartbeat{Check: config.Ms(cfg.Timing.OwnerCheckMs),
 		Stale: config.Ms(cfg.Timing.OwnerStaleMs)}
-	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
+	info, err := fill(ctx, &restoring{Store: store, heartbeat: heartbeat}, b, g)
 	if err == nil && cfg.Cluster.On() {
 		err = replicated.Found(cfg.Data, cluster, cfg.Cluster.Node, info.Sequence)
 	}

@@ -13,7 +13,7 @@ import (
 // that no standby takes the store. At the end it releases the store, so that a start need not wait.
 type restoring struct {
 	persistence.Store
-	rhythm persistence.Heartbeat
+	heartbeat persistence.Heartbeat
 
 	token   persistence.Token // "": it owns nothing
 	stop    chan struct{}
@@ -23,32 +23,32 @@ type restoring struct {
 // Beat waits, like a standby, until the store's owner shows no sign of life. It returns ErrHeld if
 // the owner shows one.
 func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
-	vigil := persistence.OwnerWatch{Heartbeat: r.rhythm}
+	watch := persistence.OwnerWatch{Heartbeat: r.heartbeat}
 	for {
-		before := vigil.Seen
+		before := watch.Seen
 		now, err := r.Store.Beat(ctx)
 		if err == nil {
-			err = vigil.See(now, time.Now())
+			err = watch.See(now, time.Now())
 		}
 		switch {
 		case err != nil, r.Exclusive(), !now.Held():
 			return now, err
 		case before.Token != "" && before != now:
 			return now, fmt.Errorf("%w: %.200q uses the store", persistence.ErrHeld, now.Owner)
-		case vigil.Quiet() >= vigil.Needed():
+		case watch.Quiet() >= watch.Needed():
 			return now, nil
 		}
 		select {
 		case <-ctx.Done():
 			return now, ctx.Err()
-		case <-time.After(r.rhythm.Check):
+		case <-time.After(r.heartbeat.Check):
 		}
 	}
 }
 
 func (r *restoring) Acquire(ctx context.Context,
 	c persistence.Claim) (persistence.Token, uint64, error) {
-	c.Heartbeat = r.rhythm
+	c.Heartbeat = r.heartbeat
 	token, last, err := r.Store.Acquire(ctx, c)
 	if err == nil && r.token == "" {
 		r.token, r.stop, r.stopped = token, make(chan struct{}), make(chan struct{})
@@ -61,7 +61,7 @@ func (r *restoring) Acquire(ctx context.Context,
 // fails.
 func (r *restoring) beat() {
 	defer close(r.stopped)
-	t := time.NewTicker(r.rhythm.Check)
+	t := time.NewTicker(r.heartbeat.Check)
 	defer t.Stop()
 	for {
 		select {

@@ -17,7 +17,7 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})
 		store.Server = true
-		r := &restoring{Store: store, rhythm: persistence.Heartbeat{Check: 500 * time.Millisecond,
+		r := &restoring{Store: store, heartbeat: persistence.Heartbeat{Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second}}
 		begin := time.Now()
 		if seen, err := r.Beat(t.Context()); err != nil || seen.Held() || time.Since(begin) != 0 {
@@ -52,7 +52,7 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now, err := store.Beat(t.Context()); err != nil || now.Token != tok ||
-			now.Heartbeat != r.rhythm {
+			now.Heartbeat != r.heartbeat {
 			t.Fatalf("%+v, %v", now, err)
 		}
 		worked(t, r.Close())

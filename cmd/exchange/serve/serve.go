@@ -162,7 +162,7 @@ func startEngine(ctx context.Context, known *knownData, once thisStart, store pe
 	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
 	cfg, log := known.cfg, slog.Default()
 	options := engineOptions(cfg, store, log)
-	options.Histories, options.Anew = known.store, known.anew
+	options.Histories, options.Anew = known.store, known.beginNew
 	options.TakeOver, options.RevokeLost = once.takeOver, once.revokeLost
 	options.StandsBy = standsBy
 	if archived != nil {
@@ -274,7 +274,7 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 		return engineFailed(engine.Err())
 	case <-ctx.Done():
 	}
-	log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+	log.Info("stopping: no new requests, finishing those in flight", "at_most",
 		config.Ms(cfg.Timing.StopMaxMs))
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(cfg.Timing.StopMaxMs))
 	defer cancel()
@@ -409,7 +409,7 @@ func (k *knownData) openStore(ctx context.Context) (persistence.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openStore(ctx, k.cfg, redis.Options{Known: has, Anew: k.anew, Logger: k.log})
+	return openStore(ctx, k.cfg, redis.Options{Known: has, Anew: k.beginNew, Logger: k.log})
 }
 
 // openStore opens the configured store. o are the options of a Redis for this use. The embedded

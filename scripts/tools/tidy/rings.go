@@ -139,7 +139,7 @@ func (c *ringCheck) body(p *packages.Package, from string, code ast.Node, bubble
 	ast.Inspect(code, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			to := c.used(p, callee(n.Fun))
+			to := c.used(p, funcIdent(n.Fun))
 			if !c.bubbles[to] || bubble {
 				return true
 			}
@@ -180,16 +180,16 @@ func (c *ringCheck) passesOn(p *packages.Package, arg ast.Expr) (passes bool) {
 
 func within(n ast.Node, o types.Object) bool { return n.Pos() <= o.Pos() && o.Pos() < n.End() }
 
-func callee(x ast.Expr) *ast.Ident {
+func funcIdent(x ast.Expr) *ast.Ident {
 	switch x := x.(type) {
 	case *ast.Ident:
 		return x
 	case *ast.SelectorExpr:
 		return x.Sel
 	case *ast.IndexExpr:
-		return callee(x.X)
+		return funcIdent(x.X)
 	case *ast.IndexListExpr:
-		return callee(x.X)
+		return funcIdent(x.X)
 	}
 	return nil
 }
