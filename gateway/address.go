@@ -21,15 +21,15 @@ func addressOf(ctx *fasthttp.RequestCtx, trusted []netip.Prefix) netip.Addr {
 	return from
 }
 
-// maxForwarded is the most bytes of X-Forwarded-For that are read, counted from its end: a dozen of
+// maxForwarded bounds the bytes of X-Forwarded-For that are read, counted from its end: a dozen of
 // the longest addresses. No chain of proxies is that long.
 const maxForwarded = 512
 
 // forwarded returns the client that a chain of proxies names; peer is the last proxy. Each proxy
-// appends the address of its client, to the line that it got or as a new line. So forwarded reads
-// the list from its end and believes the entries of trusted proxies. The first address that is no
-// trusted proxy is the client. Entries before it come from the client and may be anything. If all
-// are trusted, the client is the first of them. If there are none, or a trusted proxy passed on no
+// appends the address of its client, to the received line or as a new line. So forwarded reads the
+// list from its end and believes the entries of trusted proxies. The first address that is no
+// trusted proxy is the client. Earlier entries come from the client and may be anything. If all are
+// trusted, the client is the first of them. If there are none, or a trusted proxy passed on no
 // address, the client is the peer.
 func forwarded(lines [][]byte, trusted []netip.Prefix, peer netip.Addr) netip.Addr {
 	client, left := peer, maxForwarded
@@ -46,7 +46,7 @@ func forwarded(lines [][]byte, trusted []netip.Prefix, peer netip.Addr) netip.Ad
 			entry := bytes.TrimSpace(line[comma+1:])
 			line = line[:max(0, comma)]
 			if len(entry) == 0 {
-				continue // lists may have empty entries, which mean nothing
+				continue // lists may have empty entries, without a meaning
 			}
 			a, ok := parseForwarded(entry)
 			if !ok {

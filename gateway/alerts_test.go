@@ -20,7 +20,7 @@ type alertRule struct {
 	Annotations map[string]string
 }
 
-// readAlerts reads docs/alerts.yaml as Prometheus does: a field that it does not know is an error.
+// readAlerts reads docs/alerts.yaml like Prometheus: an unknown field is an error.
 func readAlerts(t *testing.T) (rules []alertRule) {
 	t.Helper()
 	text := must(os.ReadFile("../docs/alerts.yaml"))
@@ -40,16 +40,16 @@ func readAlerts(t *testing.T) (rules []alertRule) {
 	return rules
 }
 
-// The dashboard, the alerts and docs/runbook.md speak of the same program.
+// The dashboard, the alerts and docs/runbook.md name the same program.
 func TestAlertsNameMetricsThatThereAre(t *testing.T) {
 	scrape := scraping(t, newHarness(t, nil).gateway)
-	scrape() // so that the scrape knows of a request
+	scrape() // so that the scrape contains a request
 	s := scrape().withAll(t)
 	for _, rule := range readAlerts(t) {
-		// Of a scrape, not in it.
+		// About a scrape, not in it.
 		expr := strings.ReplaceAll(rule.Expr, `up{job="exchange"}`, "")
 		if used := s.usedBy(t, rule.Alert, expr); len(used) == 0 && expr == rule.Expr {
-			t.Errorf("%s looks at no metric", rule.Alert)
+			t.Errorf("%s uses no metric", rule.Alert)
 		}
 		if !strings.HasPrefix(rule.Alert, "Exchange") || rule.Annotations["summary"] == "" ||
 			!slices.Contains([]string{"page", "ticket"}, rule.Labels["severity"]) {
@@ -60,7 +60,7 @@ func TestAlertsNameMetricsThatThereAre(t *testing.T) {
 
 var runbookChapter = regexp.MustCompile(`(?m)^### (Exchange[A-Za-z]+)$`)
 
-// Each alert leads to a chapter of its own, and no chapter is of an alert that there is not.
+// Each alert has a chapter of its own, and each chapter an alert.
 func TestEachAlertHasAChapterInTheRunbook(t *testing.T) {
 	text := must(os.ReadFile("../docs/runbook.md"))
 	chapters := map[string]bool{}

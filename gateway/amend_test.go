@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// fixedByAmends is what no amend changes.
+// fixedByAmends are the parameters that no amend changes.
 var fixedByAmends = []string{"order_type=market", "orderType=market", "time_in_force=gtd",
 	"time_in_force=fok", "timeInForce=po", "quote_amount=100", "cost=100", "trigger_when=rise",
 	"stopLossPrice=100", "takeProfitPrice=100", "oco_trigger_price=80", "oco_price=70",
 	"self_trade=cancel_both", "selfTradePrevention=EXPIRE_TAKER"}
 
-// What an order or its pair does not allow an amend is refused on its field, and changes nothing.
+// An amend that its order or pair does not allow is refused on its field, and changes nothing.
 func TestAnAmendIsHeldAgainstItsOrder(t *testing.T) {
 	h := ruledHarness(t)
 	for i, says := range []string{"client_order_id=plain", "client_order_id=ice&display_amount=0.1",
@@ -92,7 +92,7 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 	want(t, "too little", h.post("bob", "/api/v1/order/",
 		instructionForm("order_type=market&amount=-&price=-&quote_amount=1")), 400,
 		`{"quote_amount":["It buys less than 0.01 at 525."]}`)
-	// It buys 1000.0008 at 50, which is 1000 in whole steps: as much as is possible.
+	// It buys 1000.0008 at 50, which is 1000 in whole steps: the maximum.
 	want(t, "a sum at the bound", h.post("bob", "/api/v1/order-test/",
 		instructionForm("order_type=market&amount=-&price=50&quote_amount=50000.04")), 200,
 		`{"valid":true,"price":50,"reserve":{"currency":"USDT","amount":50000.04},`+
@@ -108,9 +108,8 @@ func TestAMarketOrderHasAWorstPrice(t *testing.T) {
 	h.post("bob", "/api/v1/order/", form).is(t, 201, "enough at its worst price")
 }
 
-// A trial knows which client order ids are taken: those of open orders, and of the newest closed
-// ones.
-func TestATrialKnowsWhichNamesAreTaken(t *testing.T) {
+// A trial refuses taken client order ids: those of open orders, and of the newest closed ones.
+func TestTrialChecksTakenIDs(t *testing.T) {
 	h := ruledHarness(t)
 	form := instructionForm("client_order_id=a")
 	both := func(what string, status int) {
@@ -129,8 +128,8 @@ func TestATrialKnowsWhichNamesAreTaken(t *testing.T) {
 	both("that of a cancelled order", 400)
 }
 
-// A trial takes its nonce as a read does: no read and no order can come under it any more, also if
-// the trial is refused.
+// A trial uses up a nonce like a read: no read and no order can use it again, even if the trial is
+// refused.
 func TestATrialTakesANonce(t *testing.T) {
 	h := ruledHarness(t)
 	for _, says := range []string{"post_only=1", "post_only=1&amount=1000&price=101"} {

@@ -56,7 +56,7 @@ var apiPaths = []struct {
 	{"/leaderz", "GET, HEAD, OPTIONS", ""},
 }
 
-// The tests about all paths test only the paths that they know.
+// The tests about all paths cover only their own list.
 func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
 	shape := strings.NewReplacer("{pair}", "BTC_USDT", "{timeframe}", "60", "{pk}", "2")
 	known := map[string]bool{"/api/openapi.json": true, "/docs": true, "/docs/{file}": true}
@@ -119,7 +119,7 @@ func wellFormed(t testing.TB, what string, a answer) {
 	}
 }
 
-// dates are the times of orders, trades and money. The time of a candle is none: a test knows it.
+// dates are the times of orders, trades and money. The time of a candle is none: tests compute it.
 var dates = regexp.MustCompile(`"(date|timestamp)":[0-9.]+`)
 
 // want checks an answer as a whole; dates in it are shown as T.
@@ -364,7 +364,7 @@ func TestOtherFormatsThanJSONAreRefused(t *testing.T) {
 	}
 }
 
-func TestWrongMethodsAreToldWhatIsAllowed(t *testing.T) {
+func TestWrongMethodsGetAllow(t *testing.T) {
 	h := traded(t)
 	for _, p := range apiPaths {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE",
@@ -471,7 +471,7 @@ func TestAPathMayHaveEncodedLetters(t *testing.T) {
 		"the stream")
 }
 
-func TestPreflightAllowsWhatItAsksForWithinBounds(t *testing.T) {
+func TestPreflightAllowsRequestedHeadersWithinBounds(t *testing.T) {
 	h := traded(t)
 	f := func(asked, allowed string) {
 		t.Helper()

@@ -10,15 +10,15 @@ import (
 	"exchange/gateway/sign"
 )
 
-// permitted checks what the key may do, see rateLimits.permit. False: the request is answered.
+// permitted checks the rights of the key, see rateLimits.permit. False: the request is answered.
 func (r *request) permitted(o *api.Operation) (ok bool) {
 	r.rate, ok = r.edge.limits.permit(&r.Call, o, r.at)
 	return ok
 }
 
-// identify finds the key, checks where it may be used from, reads the body, and verifies the
-// signature, or prepares what is passed on where it cannot. False: the request is answered. It
-// reads the nonce and does not use it: the wallet takes the nonce.
+// identify finds the key, checks its allow-list, reads the body, and verifies the signature, or
+// prepares the forwarded request where it cannot. False: the request is answered. It reads the
+// nonce and does not use it: the wallet takes the nonce.
 func (r *request) identify(o *api.Operation) bool {
 	h := &r.ctx.Request.Header
 	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
@@ -84,8 +84,7 @@ func (r *request) nonce() (nonce uint64, ok bool) {
 }
 
 // keyOf returns the key of that name, nil if there is none, or if the signature is malformed. A key
-// that is not known here may be one that was made a moment ago: the error says that this process
-// cannot know whether it was.
+// unknown here may be a brand-new one: the error says that this process cannot decide.
 func keyOf(c actors.Commands, public, signature []byte) (*directory.Key, error) {
 	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) {
 		return nil, nil
@@ -100,8 +99,8 @@ func keyOf(c actors.Commands, public, signature []byte) (*directory.Key, error) 
 }
 
 // isHex reports whether all of b are hexadecimal digits: a signature of other characters is
-// malformed. A table says whether a byte is a digit, because the processor guesses a branch wrong
-// at random digits. Those wrong guesses would cost more than all the rest.
+// malformed. It uses a table, because branches on random digits are mispredicted, which would cost
+// more than all the rest.
 func isHex(b []byte) bool {
 	all := true
 	for _, c := range b {
@@ -160,8 +159,7 @@ func (r *request) parseQuery() bool {
 	return true
 }
 
-// identified is identify, and counts a failure. That the exchange is starting is none of the
-// client's.
+// identified is identify, and counts a failure, unless the exchange is still starting.
 func (r *request) identified(o *api.Operation) bool {
 	ok := r.identify(o)
 	if !ok {

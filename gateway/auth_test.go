@@ -103,7 +103,7 @@ func detailCode(f *api.Failure) string {
 	return `{"detail":"` + f.Detail + `","code":"` + f.Code + `"}`
 }
 
-func TestANonceThatIsNoneIsSaidToBeTheFault(t *testing.T) {
+func TestMalformedNonceIsNamed(t *testing.T) {
 	h := traded(t)
 	before := h.hash()
 	f := func(nonce string, headers []string, body string) {
@@ -250,7 +250,7 @@ func (s *switches) each(f func(method, path, needs, params string)) {
 // wrongly replaces a signature.
 func wrongly(s []string) []string { s[3] = strings.Repeat("ab", 32); return s }
 
-// set takes the answer of a switch.
+// set checks the error of a switch.
 func (s *switches) set(_ actors.Admin, err error) {
 	s.t.Helper()
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *switches) set(_ actors.Admin, err error) {
 func (s *switches) unchanged(what string) {
 	s.t.Helper()
 	if s.hash() != s.before {
-		s.t.Errorf("%s: what was refused before its wallet changed the state", what)
+		s.t.Errorf("%s: a request refused before its wallet changed the state", what)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestAGETIsSignedByItsKeyAloneOrWithItsQuery(t *testing.T) {
 }
 
 // The parts that a signature does not cover. Because of them the API is to be used over TLS only
-// (docs/security.md). Clients are as they are.
+// (docs/security.md). Clients rely on it.
 func TestASignatureCoversNeitherNonceNorPath(t *testing.T) {
 	h := traded(t)
 	p := order("buy", "BTC_USDT", "1", "1")

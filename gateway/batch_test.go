@@ -40,12 +40,12 @@ func results(t testing.TB, a answer) (list []struct {
 	return all.Results
 }
 
-// volatile is what differs from run to run.
+// volatile matches the texts that differ from run to run.
 var volatile = regexp.MustCompile(`("date":|"oid":|"order":|order |balance -)[0-9][0-9.]*`)
 
 func masked(body string) string { return volatile.ReplaceAllString(body, "${1}N") }
 
-// An item says what it does, and knows no order of a later item.
+// An item names its operation, and cannot name an order of a later item.
 func TestEachItemOfABatchIsAnswered(t *testing.T) {
 	h := traded(t)
 	const place, named = `"pair":"BTC_USDT","type":"buy","price":"7","amount":"2"`,

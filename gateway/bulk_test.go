@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// answered returns a request that was answered, and whose answer no client has taken yet.
+// answered returns an answered request whose answer no client has taken yet.
 func answered(h *harness, path string, headers ...string) *fasthttp.RequestCtx {
 	var request fasthttp.Request
 	request.SetRequestURI("http://exchange" + path)

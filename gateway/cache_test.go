@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// All that is of an account or of a moment is kept by no cache, and all that is public must be
-// asked for each time (RFC 9111).
-func TestEveryAnswerSaysWhatCachesMayDoWithIt(t *testing.T) {
+// Caches keep no answer about an account or a moment, and must revalidate each public one (RFC
+// 9111).
+func TestEveryAnswerHasCacheControl(t *testing.T) {
 	h := traded(t)
 	f := func(what string, a answer, status int, control string) {
 		t.Helper()

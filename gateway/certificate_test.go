@@ -24,7 +24,7 @@ func newCertificate(t *testing.T, until time.Time, log *slog.Logger) (a *tlstest
 	return a, folder, c
 }
 
-func TestTheEndOfACertificateIsToldInTime(t *testing.T) {
+func TestExpiringCertificateIsReportedInTime(t *testing.T) {
 	logged := &captured{}
 	log := slog.New(slog.NewTextHandler(logged, nil))
 	until := time.Now().Add(30 * aDay)

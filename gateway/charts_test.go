@@ -59,7 +59,7 @@ type frame struct {
 var frames = []frame{{"1", 60}, {"5", 300}, {"15", 900}, {"30", 1800}, {"60", 3600},
 	{"240", 14_400}, {"D", 86_400}}
 
-// A candle as the API writes it.
+// A candle in the API's form.
 type candle struct {
 	time int64
 	text string
@@ -115,7 +115,7 @@ func signedText(v money.Price) string {
 }
 
 // withHistory is an exchange whose journal has trades of pair 1 of some days: alice with herself.
-// They begin in another minute mostly, now and then in another hour or day, and end before now.
+// They mostly begin in another minute, sometimes in another hour or day, and end before now.
 func withHistory(t *testing.T, random *rand.Rand, n int, change func(*actors.Options)) *harness {
 	h := newHarness(t, change)
 	h.account("alice")
@@ -196,7 +196,7 @@ func TestTickersAndCandlesAreThoseOfAllTrades(t *testing.T) {
 	check()
 }
 
-// checkTicker asks again when the minute has turned meanwhile.
+// checkTicker repeats the request if the minute has turned meanwhile.
 func checkTicker(t *testing.T, h *harness, pair string, trades []marketTrade) {
 	t.Helper()
 	for {
@@ -225,7 +225,7 @@ func checkTicker(t *testing.T, h *harness, pair string, trades []marketTrade) {
 	}
 }
 
-// checkChart asks for a random part of a chart that has all these candles.
+// checkChart requests a random part of a chart that has all these candles.
 func checkChart(t *testing.T, h *harness, pair string, f frame, all []candle, random *rand.Rand) {
 	t.Helper()
 	q := &query{random: random, defaultLimit: 720, mostLimit: 2000}

@@ -12,8 +12,8 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// An endpoint is a path with its operation, or with two: a GET, and a POST that changes what the
-// GET shows. Every path of the API is answered with and without its last slash.
+// An endpoint is a path with its operation, or with two: a GET, and a POST that changes the same
+// object. Every path of the API is answered with and without its last slash.
 type endpoint struct {
 	api.Operation
 	change *api.Operation // a POST beside the GET; nil: the path has one method
@@ -52,7 +52,7 @@ func (e *endpoint) run(o *api.Operation, r *request) {
 	}
 }
 
-// handler runs the checks that every endpoint has, in their order, and then the operation.
+// handler runs the common checks of all endpoints, in their order, and then the operation.
 func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 	allow := to.allow()
 	return func(ctx *fasthttp.RequestCtx) {
@@ -62,7 +62,7 @@ func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 		missing, o := variable && !r.exists(), to.operation(ctx)
 		switch {
 		case ctx.IsOptions() && !missing:
-			if r.takesPublic() {
+			if r.mayTakePublic() {
 				r.preflight(allow)
 			}
 		case missing || o == nil || !r.acceptable():
@@ -75,11 +75,11 @@ func (e *edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
 	}
 }
 
-// refuseForm answers a request for a path, a method or a format that there is not. It counts as a
-// public request.
+// refuseForm answers a request for an unknown path, method or format. It counts as a public
+// request.
 func (r *request) refuseForm(missing, method bool, allow string) {
 	switch {
-	case !r.takesPublic():
+	case !r.mayTakePublic():
 	case missing:
 		r.Fail(api.NotFound, "")
 	case method:
@@ -106,11 +106,11 @@ func (r *request) admitted(o *api.Operation) bool {
 		return r.begin(o, true) && r.identified(o) &&
 			(r.Key.Signed != nil || r.permitted(o)) && (r.ctx.IsPost() || r.confirmed())
 	}
-	may := o.Probe && r.mayProbe() || !o.Probe && r.takesPublic()
+	may := o.Probe && r.mayProbe() || !o.Probe && r.mayTakePublic()
 	return may && r.begin(o, false) && r.parseQuery()
 }
 
-// sized answers 413 if the body was too large to be read: false.
+// sized returns false after a 413: the body was too large to be read.
 func (r *request) sized() bool {
 	limit, large := r.ctx.UserValue(tooLarge).(string)
 	if large {
@@ -120,8 +120,8 @@ func (r *request) sized() bool {
 }
 
 // exists returns false for a path whose variable part can name nothing. Examples are an order that
-// is no positive integer, a pair that is not configured, a file that the page at /docs does not
-// have. The path is checked before all other faults of a request.
+// is no positive integer, an unconfigured pair, a file that the page at /docs lacks. The path is
+// checked before all other faults of a request.
 func (r *request) exists() bool {
 	pair, ok := r.ctx.UserValue("pair").(string)
 	r.Names.Pair = pair
@@ -144,7 +144,7 @@ func (r *request) exists() bool {
 }
 
 // begin gives the request its API. It returns false if the request was answered. A signed one needs
-// an API that knows keys.
+// an API with keys.
 func (r *request) begin(o *api.Operation, signed bool) bool {
 	if a := r.edge.api.Load(); a != nil && a.Serves(o) && (!signed || a.Commands() != nil) {
 		r.Begin(a)
@@ -155,7 +155,7 @@ func (r *request) begin(o *api.Operation, signed bool) bool {
 	return true
 }
 
-// isOutside is true of the paths outside the API: the probes and the page about the API.
+// isOutside is true of the paths outside the API: the probes and the API's page.
 func (r *request) isOutside() bool { return !strings.HasPrefix(string(r.ctx.Path()), "/api/") }
 
 // acceptable reports whether the client takes JSON.
@@ -193,11 +193,10 @@ func (r *request) preflight(allow string) {
 	h.Set("Access-Control-Max-Age", "86400")
 }
 
-// maxPreflight bounds the list of headers that a preflight asks for, in bytes.
+// maxPreflight bounds the header list of a preflight, in bytes.
 const maxPreflight = 1024
 
-// isHeaderList reports whether a text is a list of names of headers, of a length that browsers
-// send.
+// isHeaderList reports whether a text is a list of header names, of a length that browsers send.
 func isHeaderList(text []byte) bool {
 	if len(text) == 0 || len(text) > maxPreflight {
 		return false

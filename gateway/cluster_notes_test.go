@@ -14,8 +14,8 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What an operator does to the cluster is in the log of actions, once it is done; what is refused,
-// has an unknown outcome, or goes on without a change of its own, is not.
+// Changes of the cluster by an operator are in the log of actions, once they are done; requests
+// that are refused, of unknown outcome, or without a change of their own are not.
 func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h, c := aNode(t)
@@ -35,7 +35,7 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 		}
 		leads := func(more ...operator.NodeStanding) {
 			c.set(func(s *operator.Standing) {
-				*s = newFakeCluster().knows
+				*s = newFakeCluster().view
 				s.Leader, s.Nodes = "a", append(s.Nodes, more...)
 				s.Nodes[2].Silent = 99
 			})
@@ -97,7 +97,7 @@ func actionsOf(t *testing.T, ask func(method, path, body string, headers ...stri
 	return words
 }
 
-// A blockedCluster hands the lead over, and only then lets the store take a note.
+// A blockedCluster hands leadership over, and only then lets the store take a note.
 type blockedCluster struct {
 	*fakeCluster
 	release func()
@@ -109,8 +109,8 @@ func (c blockedCluster) Transfer(ctx context.Context, to string, begins func()) 
 	return err
 }
 
-// A store that takes no writes is a reason to hand the lead over, so the hand-over does not wait
-// for its note. The note is written all the same.
+// A store that takes no writes is a reason to hand leadership over, so the hand-over does not wait
+// for its note. The note is still written.
 func TestAHandOverDoesNotWaitForItsNote(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log captured

@@ -18,25 +18,25 @@ import (
 	"exchange/gateway/operator"
 )
 
-// A fakeCluster is a node whose knowledge a test sets.
+// A fakeCluster is a node whose view a test sets.
 type fakeCluster struct {
 	mu    sync.Mutex
-	knows operator.Standing
+	view  operator.Standing
 	fails error    // of Transfer
-	asked []string // nodes that were to get the lead
+	asked []string // nodes that should become leader
 	dial  func(node string) (net.Conn, error)
 }
 
 func (c *fakeCluster) Standing() operator.Standing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.knows
+	return c.view
 }
 
 func (c *fakeCluster) Hash(context.Context) (seq uint64, hash [32]byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.knows.Folded, [32]byte{0xab, 31: 0xcd}, c.fails
+	return c.view.Folded, [32]byte{0xab, 31: 0xcd}, c.fails
 }
 
 func (c *fakeCluster) Dial(_ context.Context, node string) (net.Conn, error) {
@@ -52,12 +52,12 @@ func (c *fakeCluster) Transfer(_ context.Context, to string, begins func()) erro
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, to)
 	if c.fails == nil {
-		c.knows.Leader = to
+		c.view.Leader = to
 	}
 	return c.fails
 }
 
-// The changes are noted, and fail if they are to.
+// change records the changes, and fails if set to.
 func (c *fakeCluster) change(what ...string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *fakeCluster) Replace(_ context.Context, old, name, address string) erro
 	return c.change("replace", old, name, address)
 }
 
-// Apply takes a market part, which is one key.
+// Apply accepts a market part, which is one key.
 func (c *fakeCluster) Apply(_ context.Context, packed []byte) ([]string, error) {
 	if len(packed) == 0 {
 		return nil, c.change("apply", "nothing")
@@ -89,16 +89,16 @@ func (c *fakeCluster) Apply(_ context.Context, packed []byte) ([]string, error) 
 	return []string{string(packed)}, c.change("apply", string(packed))
 }
 
-// set changes what the node knows.
+// set changes the node's view.
 func (c *fakeCluster) set(change func(*operator.Standing)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	change(&c.knows)
+	change(&c.view)
 }
 
-// newFakeCluster is the node a, behind b, which leads.
+// newFakeCluster is the node a, a follower of b.
 func newFakeCluster() *fakeCluster {
-	return &fakeCluster{knows: operator.Standing{Node: "a", Leader: "b",
+	return &fakeCluster{view: operator.Standing{Node: "a", Leader: "b",
 		LeaderURL: "https://b.example.org", Term: 7, Elections: 2, Applied: 40, Committed: 50,
 		Folded: 30, LogBytes: 4096, Format: 2, Differs: []string{"pairs"},
 		Tick: 50 * time.Millisecond, Links: new(metrics.Links),
@@ -119,9 +119,8 @@ func aNode(t *testing.T) (*harness, *fakeCluster) {
 	return h, c
 }
 
-// A node that follows refuses each request, names the node that leads, and serves again when it
-// leads itself.
-func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
+// A follower refuses each request, names the leader, and serves again when it leads itself.
+func TestFollowerNamesLeader(t *testing.T) {
 	h, c := aNode(t)
 	engine := h.engine
 	const says = "This node follows, and does not answer this."
@@ -157,14 +156,14 @@ func TestANodeThatFollowsNamesTheOneThatLeads(t *testing.T) {
 		follows("/readyz", " No node is known to lead.", "")
 		c.set(func(s *operator.Standing) { s.Leader = "a" })
 		follows("/readyz", " It leads, and does not serve yet, or any more.", "")
-		c.set(func(s *operator.Standing) { *s = newFakeCluster().knows })
+		c.set(func(s *operator.Standing) { *s = newFakeCluster().view })
 		h.gateway.SetEngine(engine)
 	}
 	h.get("alice", "/api/v1/wallets/").is(t, 200)
 }
 
-// A node that follows answers what is public, and has sockets for it, as soon as it knows enough.
-func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
+// A follower answers public requests, and has sockets for them, as soon as it can.
+func TestFollowerAnswersPublicRequests(t *testing.T) {
 	h, _ := aNode(t)
 	engine := h.engine
 	for range 2 {
@@ -182,7 +181,7 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 				detail("This node follows, and does not answer this. Node b leads."))
 		}
 		if ctx := answered(h, "/api/v1/orderbook/BTC_EUR/"); ctx.Response.StatusCode() != 404 {
-			t.Error("the book of a pair that there is not:", ctx.Response.StatusCode())
+			t.Error("the book of an unknown pair:", ctx.Response.StatusCode())
 		}
 		h.gateway.SetFollower(nil, nil)
 		want(t, "nothing is known", h.get("alice", "/api/v1/ticker/"), 503,
@@ -191,7 +190,7 @@ func TestANodeThatFollowsAnswersWhatIsPublic(t *testing.T) {
 	h.gateway.SetEngine(engine)
 }
 
-// Operators learn of the cluster at each node, and all else where the engine is.
+// Each node answers operators about the cluster, and the leader everything else.
 func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	h, c := aNode(t)
 	h.gateway.SetFollower(nil, nil)
@@ -265,13 +264,13 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 	}
 }
 
-// A change of the membership goes one step further with each request: what it asks of the node, and
-// what it says, for each standing.
-func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
+// A change of the membership goes one step further with each request: the calls to the node, and
+// the answer, for each standing.
+func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 	h, c := aNode(t)
 	ask := asOperator(t, h.gateway)
 	with := func(more ...operator.NodeStanding) operator.Standing {
-		s := newFakeCluster().knows
+		s := newFakeCluster().view
 		s.Leader, s.Nodes = "a", append(s.Nodes, more...)
 		return s
 	}
@@ -295,7 +294,7 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 	refused, unknown := actors.Refuse("it lags"), errors.New("no answer")
 	for _, x := range []struct {
 		what, body string
-		knows      operator.Standing
+		view       operator.Standing
 		fails      error
 		asked      string
 		status     int
@@ -329,7 +328,7 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		{remove, `{"node":"c"}`, with(), refused, "remove c", 400, "it lags"},
 		{remove, `{"node":"d","begun":true}`, with(), nil, "", 200, "node d is no member"},
 	} {
-		c.set(func(s *operator.Standing) { *s = x.knows })
+		c.set(func(s *operator.Standing) { *s = x.view })
 		c.asked, c.fails = nil, x.fails
 		a := ask("POST", "/operator/v1/cluster/"+x.what, x.body)
 		if got := strings.Join(c.asked, ", "); a.status != x.status || got != x.asked ||
@@ -339,11 +338,11 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 		}
 	}
 	for _, x := range []struct {
-		knows operator.Standing
-		want  string
+		view operator.Standing
+		want string
 	}{{with(), ""}, {with(replacing), "node d comes to take the place of b"},
 		{with(learner), "node d comes to take part"}, {leaving, "node b leaves"}} {
-		c.set(func(s *operator.Standing) { *s = x.knows })
+		c.set(func(s *operator.Standing) { *s = x.view })
 		a := ask("GET", "/operator/v1/cluster", "")
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {
 			t.Errorf("%s, want %q", a.body, x.want)
@@ -351,7 +350,7 @@ func TestAChangeOfTheMembershipGoesOn(t *testing.T) {
 	}
 }
 
-// A dyingCluster does not hear of its third node any more.
+// A dyingCluster no longer receives messages of its third node.
 type dyingCluster struct{ *fakeCluster }
 
 func (c dyingCluster) Standing() operator.Standing {
@@ -362,8 +361,8 @@ func (c dyingCluster) Standing() operator.Standing {
 	return c.fakeCluster.Standing()
 }
 
-// A member was heard of when the request came, because it has only just ended. It is replaced all
-// the same.
+// A member that has only just ended still counts as alive when the request comes. It is replaced
+// nevertheless.
 func TestAMemberThatHasJustEndedIsReplaced(t *testing.T) {
 	for _, newest := range []bool{false, true} {
 		c := dyingCluster{newFakeCluster()}
@@ -381,8 +380,8 @@ func TestAMemberThatHasJustEndedIsReplaced(t *testing.T) {
 	}
 }
 
-// A market part is applied where the node leads, and the answer has the keys that have changed. It
-// may be longer than the bodies of other requests, and has a bound of its own.
+// A market part is applied at the leader, and the answer has the changed keys. It may be longer
+// than the bodies of other requests, and has a bound of its own.
 func TestAMarketPartIsApplied(t *testing.T) {
 	h, c := aNode(t)
 	ask := asOperator(t, h.gateway)
@@ -424,7 +423,7 @@ func TestAMarketPartIsApplied(t *testing.T) {
 		"without the token")
 }
 
-// Each node has the metrics of the cluster; the one that leads knows how far the others are.
+// Each node has the metrics of the cluster; the leader has the progress of the others.
 func TestEachNodeShowsTheCluster(t *testing.T) {
 	h, c := aNode(t)
 	scrape := scraping(t, h.gateway)
@@ -443,12 +442,12 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 		t.Error(got)
 	}
 	if s.series("exchange_cluster_peer_silent_seconds", "node", "c") != nil {
-		t.Error("nodes that follow say nothing to each other")
+		t.Error("followers send nothing to each other")
 	}
 	if s["exchange_cluster_peer_lag_entries"] != nil {
-		t.Error("a node that follows shows how far the others are")
+		t.Error("a follower shows the others' progress")
 	}
-	links := c.knows.Links
+	links := c.view.Links
 	c.set(func(s *operator.Standing) { s.Impossible = 11 })
 	links.To.Up.Add(1)
 	links.To.InFlight.Add(2)
@@ -470,7 +469,7 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 		s.value(requests, "direction", "from", "outcome", "answered") != 6 ||
 		s.value("exchange_cluster_observer_requests_total", "outcome", "verified") != 7 ||
 		s.value("exchange_cluster_observer_requests_total", "outcome", "refused") != 8 {
-		t.Error("what is counted is not shown")
+		t.Error("a counted value is not shown")
 	}
 	if s["exchange_cluster_feed_bytes_total"] != nil {
 		t.Error("a node that has a store shows what observers are sent")
@@ -479,7 +478,7 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 	s = scrape()
 	if s.value("exchange_cluster_feed_batches_total") != 9 ||
 		s.value("exchange_cluster_feed_bytes_total") != 10 {
-		t.Error("what an observer was sent is not shown")
+		t.Error("the messages to an observer are not shown")
 	}
 	c.set(func(s *operator.Standing) {
 		s.Observer, s.Leader, s.Fault = false, "a", "a record of a kind"
@@ -494,11 +493,11 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 	}
 }
 
-// While the exchange makes what it begins with, each node is starting, whichever one leads.
+// While the exchange creates its first state, each node is starting, whichever one leads.
 func TestANodeIsStartingUntilTheExchangeHasBegun(t *testing.T) {
 	h, c := aNode(t)
 	engine := h.engine
-	h.gateway.api.Store(nil) // it does not know yet whether it leads
+	h.gateway.api.Store(nil) // it is not yet clear whether it leads
 	want(t, "a start", h.do("GET", "/leaderz", "", ""), 503, detail(api.Starting.Detail))
 	for _, leader := range []string{"a", "b", ""} {
 		c.set(func(s *operator.Standing) { s.Leader, s.Starting = leader, true })

@@ -9,9 +9,9 @@ import (
 	"exchange/actors/directory"
 )
 
-// The rows of a pair or a currency that is not configured any more can still be asked for by name,
-// by operators and by clients.
-func TestRowsOfWhatIsDelistedAreFoundByName(t *testing.T) {
+// The rows of a pair or a currency that is no longer configured can still be listed by name, by
+// operators and by clients.
+func TestDelistedRowsAreFoundByName(t *testing.T) {
 	h := withFees(t)
 	h.deposit("alice", "1", "ETH", "of ETH")
 	ask := asOperator(t, h.gateway)

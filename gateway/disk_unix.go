@@ -4,8 +4,7 @@ package gateway
 
 import "golang.org/x/sys/unix"
 
-// roomOf returns the bytes that the exchange may still write to the disk of a folder, and those of
-// the whole disk.
+// roomOf returns the free bytes on a folder's disk, for the exchange, and the size of the disk.
 func roomOf(folder string) (free, size float64, ok bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(folder, &s) != nil {

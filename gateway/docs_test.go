@@ -156,7 +156,7 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 	}
 }
 
-// The page comes in the colours that the other pages have, and leads to them if there are any.
+// The page has the colours of the other pages, and links to them if there are any.
 func TestThePageOfTheAPIIsLikeTheOthers(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		do := bare(Options{NoPages: without})
@@ -172,7 +172,7 @@ func TestThePageOfTheAPIIsLikeTheOthers(t *testing.T) {
 	}
 }
 
-// One address gets so many bytes of pages a second, in all its requests together.
+// One address gets a bounded number of bytes of pages a second, in all its requests together.
 func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	clock := new(testClock)
 	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}
@@ -207,7 +207,7 @@ func TestPagesAreCountedByTheirBytes(t *testing.T) {
 		}
 		if a := do("GET", large, "If-None-Match",
 			headerOf(do("HEAD", large), "ETag")); a.StatusCode() != 304 {
-			t.Fatalf("what the client has: %d", a.StatusCode())
+			t.Fatalf("a page already cached by the client: %d", a.StatusCode())
 		}
 	}
 	clock.pass(3 * time.Second)

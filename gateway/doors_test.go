@@ -107,11 +107,11 @@ func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 		clock.pass(time.Second)
 	}
 	h.do("POST", query+"&transport=polling", "text/plain", "40").is(t, 200, "the session")
-	served(t, "what a session may do counts nowhere", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
+	served(t, "a session's requests count nowhere", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
 }
 
-// A websocket's handshake tells its limit, too.
-func TestAHandshakeTellsItsLimit(t *testing.T) {
+// A websocket's handshake shows its limit, too.
+func TestHandshakeHasRateHeaders(t *testing.T) {
 	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 5} })
 	a := h.raw("GET", "GET "+streamPath+
 		"?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: "+

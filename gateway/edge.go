@@ -15,32 +15,32 @@ import (
 	"exchange/gateway/operator"
 )
 
-// An edge has what the requests of all listeners share.
+// An edge holds the shared state of all listeners' requests.
 type edge struct {
 	opts Options
 	log  *slog.Logger
-	// nil: the exchange is starting, or follows another node and knows too little
+	// nil: the exchange is starting, or is a follower that cannot serve yet
 	api atomic.Pointer[api.API]
-	// of operators and metrics; nil: the exchange is starting, or follows another node
+	// of operators and metrics; nil: the exchange is starting, or is a follower
 	engine atomic.Pointer[actors.Engine]
-	// what a node knows that follows another one; false: this one does not
+	// a follower's view of the cluster; false: this node is not a follower
 	following func() (operator.Standing, bool)
 	limits    rateLimits
 
-	mu       sync.Mutex        // orders the changes of what is served
+	mu       sync.Mutex        // serialises changes of the served API
 	agreed   Limits            // of SetLimits; guarded by mu
 	deposits map[string]string // of SetDepositInstructions; guarded by mu
 
 	configured configured
 	budget     *api.Budget  // of large answers
-	now        func() int64 // for all of them, and for how long requests take
+	now        func() int64 // for limits, and to time requests
 	reports    reports
 	meter      *meter // of the public listener
 }
 
-// A configured tells the metrics of the process's configuration.
+// A configured is the state of the process's configuration, for the metrics.
 type configured struct {
-	at    atomic.Int64 // when it was last taken up, in Unix time
+	at    atomic.Int64 // time of the last reload, in Unix time
 	stale atomic.Bool  // a reload was refused since
 }
 

@@ -331,7 +331,7 @@ func TestFormsAreCheckedAsJSONIs(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoSetOfParametersIsRefusedWithAReason(t *testing.T) {
+func TestMalformedParametersAreRefusedWithAReason(t *testing.T) {
 	h := traded(t)
 	good := `{"amount":1,"pair":"BTC_USDT","price":1,"type":"buy"}`
 	many := func(n int) string {

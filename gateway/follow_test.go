@@ -10,7 +10,7 @@ import (
 	"exchange/actors/directory"
 )
 
-// follower is a harness whose exchange is the node a, which follows b, and whose commands go to an
+// follower is a harness whose exchange is the node a, a follower of b, and whose commands go to an
 // engine. The account bob has 1000 of BTC and of USDT.
 func follower(t *testing.T) *harness {
 	t.Helper()
@@ -23,7 +23,7 @@ func follower(t *testing.T) *harness {
 	return h
 }
 
-// begins checks an answer's status, and how its body begins.
+// begins checks an answer's status, and the begin of its body.
 func begins(t *testing.T, what string, a answer, status int, text string) {
 	t.Helper()
 	if a.status != status || !strings.HasPrefix(a.body, text) {
@@ -31,8 +31,8 @@ func begins(t *testing.T, what string, a answer, status int, text string) {
 	}
 }
 
-// A node that follows, and has where commands go, serves clients as the one that leads does.
-func TestANodeThatFollowsAnswersPrivateRequests(t *testing.T) {
+// A follower with a destination for commands serves clients like the leader.
+func TestFollowerAnswersPrivateRequests(t *testing.T) {
 	h := follower(t)
 	placed := h.post("bob", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"))
 	begins(t, "an order", placed, 201, `{"success":true,`)
@@ -67,28 +67,28 @@ func TestANodeThatFollowsAnswersPrivateRequests(t *testing.T) {
 		"application/x-www-form-urlencoded", order("buy", "BTC_USDT", "1", "7")), 401, "")
 }
 
-func TestANodeThatFollowsTakesLoginsAndOrdersOverSockets(t *testing.T) {
+func TestFollowerTakesLoginsAndOrdersOverSockets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := follower(t)
 		p := h.loggedIn("bob")
 		if got := p.asks("own.subscribe", ""); got != `{"status":200,"body":{"resumed":false}}` {
 			t.Error(got)
 		}
-		p.hears(`42["own",{"snapshot":true,`)
-		p.heard = ""
+		p.receives(`42["own",{"snapshot":true,`)
+		p.received = ""
 		got := p.asks("order", ","+jsonOf(order("buy", "BTC_USDT", "1", "8")))
 		if !strings.HasPrefix(got, `{"status":201,"body":{"success":true,`) {
 			t.Error(got)
 		}
-		p.hears(`42["own",{"sequence":`)
+		p.receives(`42["own",{"sequence":`)
 		sockets := h.gateway.stream.sockets.Load()
 		h.gateway.SetFollower(nil, nil)
 		eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
 	})
 }
 
-// lateCommands are those of a node that hears of a key's beginning or end, or of an account's, when
-// it asks for what it lacks, or that cannot ask.
+// lateCommands are those of a node that receives the begin or end of a key, or of an account, only
+// when it asks for missing records, or that cannot ask.
 type lateCommands struct {
 	actors.Commands
 	begins, ends, frees bool
@@ -114,9 +114,9 @@ func (c lateCommands) Key(public []byte) *directory.Key {
 	return c.Commands.Key(public)
 }
 
-// What a node has not heard of yet, and others have acknowledged, decides on a login, and before a
-// request is refused. A node that cannot ask for it refuses no client: it is not available.
-func TestANodeThatHearsLateDecidesByTheNewestState(t *testing.T) {
+// Records acknowledged elsewhere, and not yet received here, decide on a login, and before a
+// request is refused. A node that cannot ask for them refuses no client: it is unavailable.
+func TestLaggingNodeDecidesByNewestState(t *testing.T) {
 	h := follower(t)
 	account := h.engine.Key([]byte("key-bob")).Account
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func TestANodeThatHearsLateDecidesByTheNewestState(t *testing.T) {
 		{"a key that has ended", lateCommands{ends: true}, true, 401, 401},
 		{"an account that is free again", lateCommands{frees: true}, true, 200, 200},
 		{"an account that is frozen", lateCommands{}, true, 403, 403},
-		{"a key that is not known to a node that is alone", lateCommands{begins: true, alone: true},
+		{"a key that an isolated node does not have", lateCommands{begins: true, alone: true},
 			false, 503, 503},
 		{"a frozen account at a node that is alone", lateCommands{alone: true}, true, 503, 503},
 	} {
@@ -151,8 +151,8 @@ func TestANodeThatHearsLateDecidesByTheNewestState(t *testing.T) {
 	account.Freeze(false)
 }
 
-// Operators, and who asks which node leads, are answered by the node that leads alone.
-func TestANodeThatFollowsServesClientsAlone(t *testing.T) {
+// Only the leader answers operators, and the probe for leadership.
+func TestFollowerServesClientsOnly(t *testing.T) {
 	h := follower(t)
 	begins(t, "ready", h.get("bob", "/readyz"), 200, `{"status":"ready"}`)
 	const refuses = "This node follows, and does not answer this. Node b leads."
@@ -173,7 +173,7 @@ func TestANodeThatFollowsServesClientsAlone(t *testing.T) {
 		t.Errorf("ready %v, standby %v", s["exchange_ready"], s["exchange_standby"])
 	}
 	h.gateway.SetFollower(nil, nil)
-	begins(t, "it knows too little", h.get("bob", "/api/v1/wallets/"), 503, detail(refuses))
+	begins(t, "too little state", h.get("bob", "/api/v1/wallets/"), 503, detail(refuses))
 	begins(t, "and is not ready", h.get("bob", "/readyz"), 503, detail(refuses))
 	h.gateway.SetEngine(h.engine)
 	begins(t, "it leads", h.get("bob", "/leaderz"), 200, `{"status":"leads"}`)

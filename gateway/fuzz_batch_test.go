@@ -13,8 +13,8 @@ import (
 )
 
 // A batchBench has two exchanges that get the same commands: one of them one by one, the other one
-// in batches. They answer the same, and are the same afterwards. Order 1 is there from the start:
-// no client knows the id of an order that another item of its batch places.
+// in batches. They answer the same, and are the same afterwards. Order 1 exists from the start: no
+// client has the id of an order that another item of its batch places.
 type batchBench struct {
 	single, batched *harness
 	paths           map[string]string // of the endpoint for each kind of item
@@ -61,8 +61,8 @@ func itemOf(chosen byte, round int) string {
 	return item
 }
 
-// isComparable reports whether an item means the same alone as before other items. A trigger and an
-// expiry go on by themselves, and the ids of two pairs come in any order.
+// isComparable reports whether an item means the same alone as before other items. Triggers and
+// expiries happen by themselves, and the ids of two pairs come in any order.
 func (b *batchBench) isComparable(p *params.Set) bool {
 	for _, name := range []string{"trigger_price", "triggerPrice", "stopPrice", "stopLossPrice",
 		"takeProfitPrice", "oco_trigger_price", "expire_time"} {
@@ -129,7 +129,7 @@ func (b *batchBench) try(t testing.TB, items []string) {
 	b.compare(t, items)
 }
 
-// compare compares what bob has on both exchanges, and takes his orders back.
+// compare compares bob's balances and orders on both exchanges, and cancels his orders.
 func (b *batchBench) compare(t testing.TB, items []string) {
 	t.Helper()
 	for _, path := range []string{"/api/v1/wallets/", "/api/v1/orders/own/?limit=100"} {
@@ -163,10 +163,10 @@ func TestRandomBatchesAreAnsweredAsTheirItemsAlone(t *testing.T) {
 	}
 }
 
-// Any items of a batch are answered as alone, and do the same: those that bytes choose, behind one
-// of any text.
+// Any items of a batch are answered as alone, and do the same: those chosen by bytes, after one of
+// any text.
 func FuzzBatches(f *testing.F) {
-	benches := behind(f, func(observed bool) *batchBench { return newBatchBench(f, observed) })
+	benches := benchesOf(f, func(observed bool) *batchBench { return newBatchBench(f, observed) })
 	round, differ := 0, false
 	f.Add([]byte{0, 64, 8, 12, 12, 9}, `{"do":"place","order_type":"market"}`)
 	f.Add([]byte{0, 0, 2, 4, 5, 6, 7, 10, 11, 13, 14, 15}, `7`)
@@ -185,7 +185,7 @@ func FuzzBatches(f *testing.F) {
 			items = append(items, itemOf(c, round))
 		}
 		for i, bench := range benches {
-			if differ { // as they may since the first fault, so the next tries are of their own
+			if differ { // they may since the first fault, so the next tries are independent
 				bench = newBatchBench(t, i > 0)
 			}
 			if len(items) > 0 {
@@ -196,10 +196,10 @@ func FuzzBatches(f *testing.F) {
 	})
 }
 
-// shortfalls are texts with what is missing. The reserves of earlier items may still count there.
+// shortfalls match the missing amounts. The reserves of earlier items may still count there.
 var shortfalls = regexp.MustCompile(`Out of balance -[0-9.]+`)
 
-// asCompared returns a body without what may differ.
+// asCompared returns a body without the parts that may differ.
 func asCompared(body string) string {
 	return shortfalls.ReplaceAllString(dates.ReplaceAllString(body, `"$1":T`), "Out of balance -N")
 }

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// A said is a parameter of an order with one possible value.
-type said struct {
+// A parameter is a parameter of an order with one possible value.
+type parameter struct {
 	name, value string
-	bad         bool // no order may say this
+	bad         bool // never allowed
 }
 
-// saidParameters are what orders may say, each with some of its values, good and bad ones. A name
-// and its aliases are one parameter.
-var saidParameters = []struct {
+// orderParameters are the parameters of orders, each with some of its values, good and bad ones. A
+// name and its aliases are one parameter.
+var orderParameters = []struct {
 	names     []string // the first one is the parameter's own
 	good, bad []string
 }{
@@ -48,27 +48,27 @@ var saidParameters = []struct {
 	{[]string{"type"}, []string{"buy", "sell"}, []string{"x"}},
 }
 
-// saids are all parameters with all values.
-var saids = func() (list []said) {
-	for _, p := range saidParameters {
+// allParameters are all parameters with all values.
+var allParameters = func() (list []parameter) {
+	for _, p := range orderParameters {
 		for _, name := range p.names {
 			for _, value := range p.good {
-				list = append(list, said{name, value, false})
+				list = append(list, parameter{name, value, false})
 			}
 			for _, value := range append(p.bad, "null", "[1]", "{}") {
-				list = append(list, said{name, value, true})
+				list = append(list, parameter{name, value, true})
 			}
 		}
 	}
 	return list
 }()
 
-// sayings is an order, by the names of its parameters.
-type sayings map[string]said
+// A drawnOrder is an order, by the names of its parameters.
+type drawnOrder map[string]parameter
 
 // text returns the order as a form or as JSON. With numbers, JSON has these as numbers, and true,
 // false, null, lists and objects as such; otherwise all values are texts.
-func (s sayings) text(asJSON, numbers bool) string {
+func (s drawnOrder) text(asJSON, numbers bool) string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(keysOf(s)) {
 		value := soon(s[name].value)
@@ -93,7 +93,7 @@ func (s sayings) text(asJSON, numbers bool) string {
 	return b.String()
 }
 
-func keysOf(s sayings) func(yield func(string) bool) {
+func keysOf(s drawnOrder) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for name := range s {
 			if !yield(name) {
@@ -104,9 +104,9 @@ func keysOf(s sayings) func(yield func(string) bool) {
 }
 
 // faults returns the names that are wrong by themselves: bad values, and a parameter under a second
-// name, which is told at the first of them.
-func (s sayings) faults() (names []string) {
-	for _, p := range saidParameters {
+// name, which is reported at the first of them.
+func (s drawnOrder) faults() (names []string) {
+	for _, p := range orderParameters {
 		var sent []string
 		for _, name := range p.names {
 			if _, there := s[name]; there {
@@ -128,10 +128,10 @@ func (s sayings) faults() (names []string) {
 	return names
 }
 
-// says returns the value of a parameter in lower case and the name under which it is sent, "" if it
-// is not.
-func (s sayings) says(parameter string) (value, name string) {
-	for _, p := range saidParameters {
+// value returns the value of a parameter in lower case and the name under which it is sent, "" if
+// it is not.
+func (s drawnOrder) value(parameter string) (value, name string) {
+	for _, p := range orderParameters {
 		if p.names[0] != parameter {
 			continue
 		}
@@ -144,20 +144,20 @@ func (s sayings) says(parameter string) (value, name string) {
 	return "", ""
 }
 
-// clashes returns the names at which an order is refused that has good values only: what does not
-// go together, and what is missing. It is the page of order types once more, in its plain way.
-func (s sayings) clashes() (names []string) {
+// clashes returns the names at which an order with only good values is refused: bad combinations,
+// and missing parameters. It repeats the page of order types in a naive way.
+func (s drawnOrder) clashes() (names []string) {
 	at := func(wrong bool, parameter string) {
-		if _, name := s.says(parameter); name != "" {
+		if _, name := s.value(parameter); name != "" {
 			parameter = name
 		}
 		if wrong && !slices.Contains(names, parameter) {
 			names = append(names, parameter)
 		}
 	}
-	has := func(parameter string) bool { _, name := s.says(parameter); return name != "" }
+	has := func(parameter string) bool { _, name := s.value(parameter); return name != "" }
 	is := func(parameter string, values ...string) bool {
-		value, name := s.says(parameter)
+		value, name := s.value(parameter)
 		return name != "" && slices.Contains(values, value)
 	}
 	market, gtd := is("order_type", "market"), is("time_in_force", "gtd")
@@ -186,7 +186,7 @@ func (s sayings) clashes() (names []string) {
 		has("price") && is("quote_amount", "0.5", "200000")), "quote_amount")
 	at(has("display_amount") && has("amount") && !has("quote_amount") &&
 		!is("display_amount", "0.5"), "display_amount")
-	// without a price it is held against the book's, and only if all else is good
+	// without a price it is checked against the book's, and only if all else is good
 	at(len(names) == 0 && is("quote_amount", "0.5", "200000"), "quote_amount")
 	return names
 }
@@ -202,15 +202,15 @@ func newInstructionsBench(t testing.TB, observed bool) instructionsBench {
 	return instructionsBench{h}
 }
 
-// try sends an order. One that is bad is refused at each bad name and at no other, and nothing is
-// reserved or written for it. One that is good is only tried.
-func (b instructionsBench) try(t testing.TB, s sayings, asJSON, numbers bool) {
+// try sends an order. A bad one is refused at each bad name and at no other, and nothing is
+// reserved or written for it. A good one is only tried.
+func (b instructionsBench) try(t testing.TB, s drawnOrder, asJSON, numbers bool) {
 	t.Helper()
 	defer func(of testing.TB) { b.t = of }(b.t)
 	b.t = t
-	s["pair"] = said{name: "pair", value: "BTC_USDT"}
+	s["pair"] = parameter{name: "pair", value: "BTC_USDT"}
 	text, kind := s.text(asJSON, numbers), formType
-	nonce := b.nonces["bob"] + 1 // what is refused for its fields does not use it
+	nonce := b.nonces["bob"] + 1 // a request refused for its fields does not use it
 	headers := signed("bob", nonce, text)
 	if asJSON {
 		kind, headers = jsonType, signedJSON("bob", nonce, text)
@@ -252,23 +252,23 @@ func (b instructionsBench) try(t testing.TB, s sayings, asJSON, numbers bool) {
 	}
 }
 
-// plainSayings is a plain limit order.
-func plainSayings() sayings {
-	return sayings{"type": {"type", "sell", false}, "price": {"price", "100", false},
+// plainDrawnOrder is a plain limit order.
+func plainDrawnOrder() drawnOrder {
+	return drawnOrder{"type": {"type", "sell", false}, "price": {"price", "100", false},
 		"amount": {"amount", "1", false}}
 }
 
 // Each value of each parameter beside each one of each other, in an order that is good otherwise.
 func TestEachTwoInstructionsGoTogetherOrAreRefused(t *testing.T) {
 	b := newInstructionsBench(t, false)
-	for i, first := range saids {
-		for k, second := range saids[i:] {
-			for n, also := range []said{{"type", "buy", false}, {"time_in_force", "gtd", false},
-				{"order_type", "market", false}} {
+	for i, first := range allParameters {
+		for k, second := range allParameters[i:] {
+			for n, also := range []parameter{{"type", "buy", false},
+				{"time_in_force", "gtd", false}, {"order_type", "market", false}} {
 				if (first.bad || second.bad) && (i+k)%3 != n {
 					continue // of these each once is enough
 				}
-				s := plainSayings()
+				s := plainDrawnOrder()
 				s[also.name] = also
 				s[first.name], s[second.name] = first, second
 				b.try(t, s, (i+k)%2 == 1, k%3 == 1)
@@ -282,19 +282,19 @@ func TestEachTwoInstructionsGoTogetherOrAreRefused(t *testing.T) {
 
 // Any instructions may come together, in a form or in JSON.
 func FuzzOrderInstructions(f *testing.F) {
-	benches := behind(f, func(observed bool) instructionsBench {
+	benches := benchesOf(f, func(observed bool) instructionsBench {
 		return newInstructionsBench(f, observed)
 	})
-	for i := range saids {
+	for i := range allParameters {
 		f.Add([]byte{byte(i)}, i%2 == 1, i%3 == 1)
 		f.Add([]byte{byte(i), byte(7 * i), byte(11 * i), byte(13 * i)}, i%2 == 0, i%3 == 0)
 	}
 	f.Fuzz(func(t *testing.T, chosen []byte, asJSON, numbers bool) {
-		s := plainSayings()
+		s := plainDrawnOrder()
 		for _, c := range chosen[:min(len(chosen), 24)] {
-			if x := saids[int(c)%len(saids)]; c < 250 {
+			if x := allParameters[int(c)%len(allParameters)]; c < 250 {
 				s[x.name] = x
-			} else { // what a plain order has, too, may be missing
+			} else { // fields of a plain order may be missing
 				delete(s, [...]string{"price", "amount", "type"}[c%3])
 			}
 		}

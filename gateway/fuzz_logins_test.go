@@ -44,7 +44,7 @@ func (w *wild) logIn(name string) {
 	clear(w.acks)
 }
 
-// Bits of the byte that says what comes before the login of an input of FuzzLogins.
+// Bits of the byte that selects the state before the login of an input of FuzzLogins.
 const (
 	usedUp       = 1 << iota // another login has used up the newest challenge
 	loggedBefore             // the client is logged in
@@ -84,7 +84,7 @@ var loginPayloads = []string{
 // Any arguments of a login are answered, as described, and only a proof of the newest challenge by
 // its secret logs a client in. A login that fails for its proof counts as a failure of the address.
 func FuzzLogins(f *testing.F) {
-	benches := behind(f, func(observed bool) *socketBench { return newLoginBench(f, observed) })
+	benches := benchesOf(f, func(observed bool) *socketBench { return newLoginBench(f, observed) })
 	for i, payload := range loginPayloads {
 		f.Add(payload, byte(0))
 		f.Add(payload, byte(1<<(i%2)))
@@ -104,8 +104,7 @@ func FuzzLogins(f *testing.F) {
 	})
 }
 
-// newLoginBench has one engine for all inputs, because they change no more than switches that find
-// no order.
+// newLoginBench has one engine for all inputs, because they change only switches without orders.
 func newLoginBench(t testing.TB, observed bool) *socketBench {
 	b := newSocketBench(t, observed)
 	b.begins(t, 64)
@@ -115,7 +114,7 @@ func newLoginBench(t testing.TB, observed bool) *socketBench {
 	return b
 }
 
-// failuresLeft counts a failure of the clients' address, and returns how many more it may have.
+// failuresLeft counts a failure of the clients' address, and returns the number left.
 func (b *socketBench) failuresLeft() int {
 	buckets := b.gateway.limits.failures.buckets.Load()
 	return buckets.Take(ratelimit.AddressKey(netip.IPv4Unspecified()), b.clock.ns.Load()).Remaining
@@ -161,7 +160,7 @@ func (b *socketBench) logins(t testing.TB, payload string, before byte) {
 	b.rests()
 }
 
-// loginAnswered holds the answer to a login against its proof; "": the session has ended.
+// loginAnswered checks the answer to a login against its proof; "": the session has ended.
 func (b *socketBench) loginAnswered(w *wild, text, ack, challenge string, before byte,
 	failures int) {
 	b.t.Helper()
@@ -194,7 +193,7 @@ func (b *socketBench) loginAnswered(w *wild, text, ack, challenge string, before
 		loginSign("bob", challenge)+`"}` && !logged:
 		b.t.Fatal(what, "there is a proof")
 	case r.Status == 200 && !strings.HasPrefix(string(r.Body), `{"permissions":["read","trade","`):
-		b.t.Fatal(what, "it tells the permissions")
+		b.t.Fatal(what, "it lists the permissions")
 	case r.Status == 401 && !is(api.Unauthenticated, api.WrongSignature, api.NoChallenge,
 		api.LoginEnded), r.Status == 403 && !is(api.AddressNotAllowed, api.AccountFrozen),
 		!slices.Contains([]int{200, 400, 401, 403}, r.Status):

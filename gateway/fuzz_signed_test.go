@@ -44,7 +44,7 @@ const shortTick = 10 * time.Millisecond
 func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
 	h := newHarness(t, nil)
 	h.stop()
-	// with limits that no input meets, because the answers then tell them
+	// with limits that no input meets, because the answers would show them
 	h.tune = func(o *Options) {
 		every(o, Rate{1_000_000, 1_000_000})
 		for _, f := range tune {
@@ -63,16 +63,16 @@ func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
 	return bench{&documented{h, documentation(t, true), map[string]bool{}}}
 }
 
-// fresh puts an engine into the gateway in the place of the one before. It has the accounts alice,
-// with an e-mail address, and bob, with 1000 of BTC and of USDT each. Order 1, of alice, rests, and
-// withdrawal 1, of alice, is new.
+// fresh replaces the engine of the gateway. The new one has the accounts alice, with an e-mail
+// address, and bob, with 1000 of BTC and of USDT each. Order 1, of alice, rests, and withdrawal 1,
+// of alice, is new.
 func (b bench) fresh(t testing.TB) {
 	t.Helper()
 	b.t, b.doc.t = t, t
 	b.end(t)
 	if b.observed != nil {
 		b.observe(shortTick)
-		a := b.observed.attendance
+		a := b.observed.follower
 		b.gateway.api.Store(api.New(a.Public, a.Commands()))
 	} else {
 		b.store = b.open()
@@ -116,13 +116,13 @@ func (b bench) totals() map[uint16]money.Balance {
 	return sums
 }
 
-// Steps of an input are told apart by a byte that has no place in a form or in JSON.
+// A byte that has no place in a form or in JSON separates the steps of an input.
 const (
 	stepSeparator = "\x1e"
 	maxSteps      = 8
 )
 
-// Bits of the byte that says how a step is sent.
+// Bits of the byte that selects how a step is sent.
 const (
 	byBob      = 1 << iota
 	asJSON     // a body, instead of a form
@@ -168,7 +168,7 @@ func inAddress(text string) string {
 
 var printable = regexp.MustCompile(`^[!-~]{1,256}$`)
 
-// signed sends a private request whose parameters are signed, and holds its answer against the
+// signed sends a private request whose parameters are signed, and checks its answer against the
 // document.
 func (b bench) signed(path string, get bool, how byte, text string) {
 	b.t.Helper()
@@ -199,7 +199,7 @@ func (b bench) signed(path string, get bool, how byte, text string) {
 		message = "key-" + account
 	}
 	mac := sign.New([]byte("secret-"+account)).Sign(nil, []byte(message))
-	if err := atRest(b.engine); err != nil { // a stop order may trade behind the last answer
+	if err := atRest(b.engine); err != nil { // a stop order may trade after the last answer
 		b.t.Fatal(err)
 	}
 	before := holdings(b.t, b.harness)
@@ -312,8 +312,8 @@ func privateRoutes(h *harness) (routes []privateRoute) {
 	return routes
 }
 
-// routeOf returns where a path is among the routes. A path that is a GET and a POST is named with
-// POST in front if it is that.
+// routeOf returns the index of a path among the routes. For a POST on a path that is also a GET,
+// POST precedes the path.
 func routeOf(f *testing.F, routes []privateRoute, path string) int {
 	f.Helper()
 	name, post := strings.CutPrefix(path, "POST ")
@@ -329,7 +329,7 @@ func routeOf(f *testing.F, routes []privateRoute, path string) int {
 // For every request with a valid signature, the answer fits the document. A refused client keeps
 // its money, and no money is made or lost. In the end both sides of the engine agree.
 func FuzzSignedRequests(f *testing.F) {
-	benches := behind(f, func(observed bool) bench { return newBenchOf(f, observed) })
+	benches := benchesOf(f, func(observed bool) bench { return newBenchOf(f, observed) })
 	routes := privateRoutes(benches[0].harness)
 	step := func(path string, how byte, text string) string {
 		return string([]byte{byte(routeOf(f, routes, path)), how}) + text
@@ -502,8 +502,7 @@ func FuzzOperatorBodies(f *testing.F) {
 	})
 }
 
-// operate sends a body to a route of the operator's, with the token, and wants an answer that can
-// be relied on.
+// operate sends a body to a route of the operator's, with the token, and wants a reliable answer.
 func (b bench) operate(path, body string) {
 	b.t.Helper()
 	w := &wire{}
@@ -511,7 +510,7 @@ func (b bench) operate(path, body string) {
 		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
 		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
-	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
+	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it answers with its faults
 	a := readAnswer(b.t, w.out.Bytes())
 	operatorDocument().fits(b.t, "POST", path, "", a)
 	what := fmt.Sprintf("POST %s %q", path, body)
@@ -556,7 +555,7 @@ func repeats(object string) bool {
 	return false
 }
 
-// readAnswer takes one answer apart.
+// readAnswer parses one answer.
 func readAnswer(t testing.TB, got []byte) answer {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(got)), nil)

@@ -26,10 +26,11 @@ type socketBench struct {
 	order  uint64 // the newest one of alice, which sells 1 at 100
 }
 
-// inputsPerEngine is how many inputs share an engine, because a fresh one takes most of the time.
+// inputsPerEngine is the number of inputs for an engine, because a fresh one takes most of the
+// time.
 const inputsPerEngine = 50
 
-// panics is a log that keeps the first panic, because the server answers it and goes on.
+// panics is a log that keeps the first panic, because the server answers it and continues.
 type panics struct{ first atomic.Pointer[string] }
 
 func (p *panics) Enabled(context.Context, slog.Level) bool { return true }
@@ -57,7 +58,7 @@ func newSocketBench(t testing.TB, observed bool) *socketBench {
 	return b
 }
 
-// begins begins an input. Clients may have so many commands without an answer.
+// begins begins an input. Clients may have inFlight commands without an answer.
 func (b *socketBench) begins(t testing.TB, inFlight int) {
 	t.Helper()
 	b.gateway.stream.close()
@@ -91,8 +92,7 @@ func (b *socketBench) posts(account, name, form string) string {
 	return a.body
 }
 
-// rests ends an input, when the packets of all clients, which have gone, are with their wallets and
-// decided.
+// rests ends an input, when the sent packets of all clients are decided by their wallets.
 func (b *socketBench) rests() {
 	b.t.Helper()
 	spin(func() bool { return b.gateway.stream.sockets.Load().hub.Stats().Logins == 0 })
@@ -140,7 +140,7 @@ func (w *wild) send(packets string) {
 	}
 }
 
-// until polls until something is so, or the session has ended.
+// until polls until a condition holds, or the session has ended.
 func (w *wild) until(ok func() bool) {
 	w.b.t.Helper()
 	for began := time.Now(); !w.ended && !ok(); {
@@ -152,7 +152,7 @@ func (w *wild) until(ok func() bool) {
 			w.b.t.Fatalf("a poll is answered with %d %s", a.status, a.body)
 		}
 		for packet := range strings.SplitSeq(a.body, "\x1e") {
-			w.hears(packet)
+			w.receives(packet)
 		}
 		if time.Since(began) > patience() {
 			w.b.t.Fatalf("it did not happen, the client has %v", w.acks)
@@ -161,7 +161,7 @@ func (w *wild) until(ok func() bool) {
 }
 
 // patience bounds the wait for an acknowledgement. A fuzzed input that takes longer than 10 s ends
-// the process, and so without a word about the fault.
+// the process without a report of the fault.
 func patience() time.Duration {
 	if flag.Lookup("test.fuzz").Value.String() != "" {
 		return 8 * time.Second
@@ -169,16 +169,16 @@ func patience() time.Duration {
 	return time.Minute
 }
 
-// heardAck is an acknowledgement with one argument.
-var heardAck = regexp.MustCompile(`(?s)^43(\d+)\[(.*)\]$`)
+// ackPacket is an acknowledgement with one argument.
+var ackPacket = regexp.MustCompile(`(?s)^43(\d+)\[(.*)\]$`)
 
-// hears holds a packet against the protocol.
-func (w *wild) hears(packet string) {
+// receives checks a packet against the protocol.
+func (w *wild) receives(packet string) {
 	w.b.t.Helper()
 	event, isEvent := strings.CutPrefix(packet, "42")
 	var list []json.RawMessage
 	var joined struct{ SID string }
-	ack := heardAck.FindStringSubmatch(packet)
+	ack := ackPacket.FindStringSubmatch(packet)
 	switch {
 	case packet == "2":
 		w.send("3")
@@ -192,7 +192,7 @@ func (w *wild) hears(packet string) {
 		id, _ := strconv.ParseUint(ack[1], 10, 64)
 		w.acks[id] = append(w.acks[id], ack[2])
 	default:
-		w.b.t.Fatalf("the client is told %q", packet)
+		w.b.t.Fatalf("the client received %q", packet)
 	}
 }
 
@@ -210,7 +210,7 @@ func (w *wild) ask(id uint64, event string) string {
 // leave ends the session.
 func (w *wild) leave() { w.send("1") }
 
-// A reply is the acknowledgement of what a socket asks for as an account.
+// A reply is the acknowledgement of an operation over a logged-in socket.
 type reply struct {
 	Status     int
 	Body       json.RawMessage
@@ -253,7 +253,7 @@ func (b *socketBench) replyOf(text, operation string) reply {
 }
 
 // socketPackets are events of bob, with %d for the id. $alice is the order of alice, and $next the
-// one behind it.
+// one after it.
 var socketPackets = [...]string{
 	`42%d["order",{"pair":"BTC_USDT","type":"buy","amount":1,"price":90,"client_order_id":"a"}]`,
 	`42%d["order",{"pair":"BTC_USDT","type":"buy","amount":"0.5","price":"100"}]`,
@@ -292,7 +292,7 @@ var socketPackets = [...]string{
 
 const (
 	packetIDs = 256 / len(socketPackets) // so few that some come twice
-	lastID    = uint64(1<<53 - 1)        // of the event behind an input
+	lastID    = uint64(1<<53 - 1)        // of the event after an input
 )
 
 // A sentPacket wants an acknowledgement. Its name is "" if it is written in another way.
@@ -301,8 +301,8 @@ type sentPacket struct {
 	name string
 }
 
-// named is a packet that asks for an acknowledgement, as the server reads it or more generously. Of
-// a name with other characters there is no quote at the end.
+// named matches a packet that wants an acknowledgement, as strictly as the server or less. A name
+// with other characters has no quote at the end.
 var named = regexp.MustCompile(
 	`(?:^|\x1e)4[25](?:\d+-)?(?:/[^,\x1e]*,)?(\d{1,16})\s*\[\s*"([a-z.-]*)("?)`)
 
@@ -318,7 +318,7 @@ func packetsIn(text string) (list []sentPacket) {
 	return list
 }
 
-// Bits of the byte that says how an input of FuzzSocketPackets is sent.
+// Bits of the byte that selects how an input of FuzzSocketPackets is sent.
 const (
 	oneByOne = 1 << iota // one command has no answer at a time
 	atOnce               // all packets in one body
@@ -329,7 +329,7 @@ const (
 // acknowledgement has another id. What is answered is described, no money is made or lost, and in
 // the end both sides of the engine agree.
 func FuzzSocketPackets(f *testing.F) {
-	benches := behind(f, func(observed bool) *socketBench { return newSocketBench(f, observed) })
+	benches := benchesOf(f, func(observed bool) *socketBench { return newSocketBench(f, observed) })
 	all := make([]byte, len(socketPackets))
 	for i := range all {
 		all[i] = byte(i)
@@ -404,7 +404,7 @@ func (b *socketBench) packets(t testing.TB, chosen []byte, text string, how byte
 	}
 }
 
-// missing returns the ids of packets that want more acknowledgements than have come.
+// missing returns the ids of packets that lack acknowledgements.
 func (w *wild) missing(sent []sentPacket) (ids []uint64) {
 	n := map[uint64]int{}
 	for _, p := range sent {
@@ -415,7 +415,7 @@ func (w *wild) missing(sent []sentPacket) (ids []uint64) {
 	return ids
 }
 
-// check holds all acknowledgements against the packets that may have them.
+// check compares all acknowledgements with the packets that may have them.
 func (w *wild) check(sent []sentPacket) {
 	w.b.t.Helper()
 	names := map[uint64][]string{}

@@ -39,7 +39,7 @@ func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 // answer of a documented status, which is JSON if it says so. No account changes without its
 // signature.
 func FuzzRequests(f *testing.F) {
-	harnesses := behind(f, func(observed bool) *harness {
+	harnesses := benchesOf(f, func(observed bool) *harness {
 		h := newHarnessOf(f, observed, nil)
 		h.account("alice")
 		h.account("bob")
@@ -100,7 +100,7 @@ func FuzzRequests(f *testing.F) {
 			if operator {
 				server = h.gateway.operators.server
 			}
-			server.ServeConn(w) //nolint:errcheck // it tells the client of its faults
+			server.ServeConn(w) //nolint:errcheck // it answers with its faults
 			checkAnswers(t, sent, w.out.Bytes())
 			if after := holdings(t, h); after != before {
 				t.Fatalf("%q changed what there is from %s to %s", sent, before, after)
@@ -133,7 +133,7 @@ func checkAnswers(t *testing.T, sent, got []byte) {
 			return
 		}
 		if n > 0 && bytes.Contains(sent, []byte("HEAD ")) {
-			return // which of the answers have no body is not known here
+			return // the answers without a body cannot be identified here
 		}
 		resp, err := http.ReadResponse(in, &http.Request{Method: method})
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // A Gateway serves the public API and the operator's. It may serve before there is an engine: until
-// SetEngine each answer says that the exchange is starting. A node of a cluster has an engine at
-// times, and follows another node at others: then SetEngine and SetFollower take turns.
+// SetEngine each answer says that the exchange is starting. A node of a cluster alternates between
+// leading, with an engine, and following: then SetEngine and SetFollower take turns.
 type Gateway struct {
 	*edge
 	stream    *mount
@@ -41,11 +41,10 @@ func New(o Options) *Gateway {
 	return g
 }
 
-// SetFollower says that this process is a node of Options.Cluster that follows another one, until
-// SetEngine. It closes the API and the sockets of before. Reads are answered from p, which then has
-// sockets, too; nil: nothing is. Clients' commands go to c; nil: what is public alone is served.
-// Operators are served where an engine is. SetEngine, SetFollower and Shutdown are called one after
-// the other.
+// SetFollower makes this process a follower in Options.Cluster, until SetEngine. It closes the
+// previous API and sockets. Reads and sockets are served from p; nil: nothing is. Clients' commands
+// go to c; nil: public calls only. Operators are served where an engine is. SetEngine, SetFollower
+// and Shutdown are called one after the other.
 func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,41 +59,41 @@ func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
 
 // open opens an API and the stream. The caller holds mu.
 func (g *Gateway) open(a *api.API) {
-	a.Tell(g.rates(), g.deposits)
+	a.Configure(g.rates(), g.deposits)
 	g.api.Store(a.Demo(g.opts.Demo))
 	g.stream.sockets.Store(g.stream.newSockets(a))
 }
 
-// rates are those that clients are told. The caller holds mu.
+// rates are the rates published to clients. The caller holds mu.
 func (g *Gateway) rates() api.Rates {
 	o := &g.agreed
 	return api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
 		Commands: api.Rate(o.CommandRate), Cancels: api.Rate(o.CancelRate)}
 }
 
-// SetLimits changes the limits on requests, and those of the streams that are opened from then on.
-// Any goroutine may call it.
+// SetLimits changes the limits on requests, and those of streams opened afterwards. Any goroutine
+// may call it.
 func (g *Gateway) SetLimits(l Limits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.limits.set(&l, g.opts.RateEntries, g.now())
 	g.agreed = l
-	g.tell()
+	g.publish()
 }
 
-// SetDepositInstructions changes those of the options, and has clients told what an engine has for
-// them now. Any goroutine may call it.
+// SetDepositInstructions changes those of the options, and publishes them to clients at once. Any
+// goroutine may call it.
 func (g *Gateway) SetDepositInstructions(texts map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deposits = texts
-	g.tell()
+	g.publish()
 }
 
-// tell has clients told of the configuration as it is now. The caller holds mu.
-func (g *Gateway) tell() {
+// publish publishes the present configuration to clients. The caller holds mu.
+func (g *Gateway) publish() {
 	if a := g.api.Load(); a != nil {
-		a.Tell(g.rates(), g.deposits)
+		a.Configure(g.rates(), g.deposits)
 	}
 }
 
@@ -107,7 +106,7 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 	g.open(api.New(e.Public, e).Lead(e.Ready))
 }
 
-// Reconfigured has the metrics tell that a configuration was taken up now, or that it was refused.
+// Reconfigured updates the metrics: a configuration was applied now, or refused.
 func (g *Gateway) Reconfigured(taken bool) {
 	if taken {
 		g.configured.at.Store(time.Now().Unix())
@@ -119,10 +118,11 @@ func (g *Gateway) Reconfigured(taken bool) {
 func (g *Gateway) Serve(l net.Listener) error { return g.public.serveOn(l) }
 
 // ServeOperator serves the operator's API until Shutdown. It returns listen.ErrPlain if the token
-// could be read on the way. On a socket it asks the system for users, and takes no token.
+// would cross the network in clear text. On a socket it asks the kernel for users, and takes no
+// token.
 func (g *Gateway) ServeOperator(l net.Listener) error { return g.operators.serveOn(l) }
 
-// ServeNode answers one request of an operator that another node of the cluster has passed on, and
+// ServeNode answers one request of an operator that another node of the cluster has relayed, and
 // closes the connection. The other node has proved its name. The operator's token is checked here.
 func (g *Gateway) ServeNode(node string, conn net.Conn) { g.operators.serveNode(node, conn) }
 
@@ -130,18 +130,18 @@ func (g *Gateway) ServeNode(node string, conn net.Conn) { g.operators.serveNode(
 // reach a listener without a certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error { return g.watchers.serveOn(l) }
 
-// SetOperatorToken changes the bearer token: the token before ends with this call. With "" no
+// SetOperatorToken changes the bearer token: the previous one ends with this call. With "" no
 // client is the operator.
 func (g *Gateway) SetOperatorToken(token string) { g.operators.operator.SetToken(token) }
 
-// SetStandby names the owner of the store for which the start waits. "" ends that wait. Operators
-// are told the name; clients are told that the exchange is starting.
+// SetStandby names the owner of the store that the start waits for. "" ends that wait. Operators
+// see the name; clients see that the exchange is starting.
 func (g *Gateway) SetStandby(owner string) { g.operators.operator.SetStandby(owner) }
 
 // SetMetricsToken changes the token of the metrics' listener. With "" it needs none.
 func (g *Gateway) SetMetricsToken(token string) { g.watchers.token.Set(token) }
 
-// Shutdown stops listening and lets the answers that are on their way out, at most for d.
+// Shutdown stops listening and lets pending answers out, at most for d.
 func (g *Gateway) Shutdown(d time.Duration) {
 	done := make(chan struct{})
 	go func() {

@@ -62,8 +62,8 @@ func tradeRecord() *event.Record {
 	return rec
 }
 
-// naive is the same work as a programmer in a hurry would do it, with maps, encoding/json, a new
-// HMAC and decimals. It is the yardstick of work.
+// naive is the same work by the simplest means: maps, encoding/json, a new HMAC and decimals. It is
+// the yardstick of work.
 func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(ctx.PostBody(), &fields) != nil {

@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 }
 
 // bubble runs a test on a clock of its own. The pools are empty before and after it, because their
-// timers and channels belong to one bubble; what wakes up now and then ends when nothing is left.
+// timers and channels belong to one bubble; periodic goroutines end when nothing is left.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	emptyPools()
 	defer emptyPools()
@@ -69,8 +69,8 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// emptyPools empties all pools: what the first collection leaves for a second use, the second one
-// takes.
+// emptyPools empties all pools: the first collection keeps a second chance, which the second one
+// ends.
 func emptyPools() {
 	runtime.GC()
 	runtime.GC()
@@ -100,7 +100,8 @@ func newHarness(t testing.TB, change func(*actors.Options)) *harness {
 	return h
 }
 
-// toPebble starts an empty exchange on Pebble, which drops rows for good and meters long queries.
+// toPebble starts an empty exchange on Pebble, which drops rows permanently and meters long
+// queries.
 func (h *harness) toPebble(keep *persistence.Retention) {
 	h.stop()
 	h.open = func() persistence.Store {
@@ -150,7 +151,7 @@ func (h *harness) options() actors.Options {
 		},
 		KeyMaterial: KeyMaterial, Log: quiet(),
 		Exit: func(code int) { panic(fmt.Sprintf("exit %d", code)) }}
-	// a machine that stands still for a moment refuses nothing, unless a test is about it
+	// a machine that stalls for a moment refuses nothing, unless a test is about it
 	o.Timing.Request, o.Timing.Stall, o.Timing.OwnerStale = time.Minute, time.Minute, time.Minute
 	for _, c := range []string{"BTC", "ETH", "USDT"} {
 		o.Currencies = append(o.Currencies, directory.Currency{Code: c, Sign: c[:1]})
@@ -203,7 +204,7 @@ func (h *harness) serve() {
 // admits opens the API and the stream.
 func (h *harness) admits() {
 	if x := h.observed; x != nil {
-		h.gateway.SetFollower(x.attendance.Public, x.attendance.Commands())
+		h.gateway.SetFollower(x.follower.Public, x.follower.Commands())
 		return
 	}
 	h.gateway.SetEngine(h.engine)
@@ -264,21 +265,21 @@ func (h *harness) deposit(name, amount, currency, reference string) {
 	h.done(h.engine.Deposit("test", name, currency, a, reference))
 }
 
-// done ends the test if what the engine was asked for has failed.
+// done ends the test if a request to the engine has failed.
 func (h *harness) done(_ any, err error) {
 	h.t.Helper()
 	worked(h.t, err)
 }
 
-// stillAt wants the state of before.
+// stillAt wants an unchanged state.
 func (h *harness) stillAt(before [32]byte) {
 	h.t.Helper()
 	if h.hash() != before {
-		h.t.Error("what was refused changed the state")
+		h.t.Error("a refused request changed the state")
 	}
 }
 
-// verify holds both sides of the engine against each other.
+// verify compares both sides of the engine.
 func (h *harness) verify() {
 	h.t.Helper()
 	if err := h.engine.VerifyAtRest(); err != nil {
@@ -293,7 +294,7 @@ type answer struct {
 	body   string
 }
 
-// is wants a status of the answer to what is named.
+// is checks the status of an answer; what names the request.
 func (a answer) is(t testing.TB, status int, what ...any) {
 	t.Helper()
 	if a.status != status {
@@ -309,8 +310,8 @@ func (a answer) must(t testing.TB, status int, what ...any) {
 	}
 }
 
-// do sends one request as it is. An observer whose node has lost touch, because the machine stood
-// still for a moment, says that nothing was done: such a request is sent again.
+// do sends one request as it is. An observer that lost its node, because the machine stalled for a
+// moment, answers that nothing was done: such a request is repeated.
 func (h *harness) do(method, path, contentType, body string, headers ...string) (a answer) {
 	h.t.Helper()
 	if h.observed == nil {
@@ -395,7 +396,7 @@ const (
 	formMedia = "application/x-www-form-urlencoded"
 )
 
-// must returns what came without an error.
+// must returns v, or panics at an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -7,15 +7,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The server below compares some values of a head with case, reads a list only in its last field,
-// and needs a Host that it understands. HTTP means them more widely.
+// The server below compares some values of a head case-sensitively, reads a list only in its last
+// field, and needs a Host that it understands. HTTP is more lenient.
 
-// asMeant changes a head to how HTTP means it, before the server acts on it.
+// asMeant normalises a head to HTTP's rules, before the server acts on it.
 func asMeant(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	keepOrClose(h)
 	if expected := listOf(h, "Expect"); len(expected) > 0 {
 		if h.Del("Expect"); h.IsHTTP11() && hasMember(expected, expectContinue) {
-			h.SetBytesV("Expect", expectContinue) // a client of 1.0 would not know the answer
+			h.SetBytesV("Expect", expectContinue) // a client of 1.0 would not understand the answer
 		}
 	}
 	if host := h.Host(); len(host) == 0 || isBareIPv6(host) && isStream(pathOf(h)) {
@@ -30,11 +30,11 @@ var (
 	optionKeep     = []byte("keep-alive")
 )
 
-// keepOrClose decides whether the client wants the connection closed behind the answer. The fields
+// keepOrClose decides whether the client wants the connection closed after the answer. The fields
 // are read as they came, because the server forgets a close before another field.
 func keepOrClose(h *fasthttp.RequestHeader) {
 	if h.IsHTTP11() && (h.ConnectionClose() || len(h.Peek("Connection")) == 0) {
-		return // there is nothing else to know
+		return // there is nothing else to decide
 	}
 	closes, keeps := false, h.IsHTTP11()
 	for line := range bytes.SplitSeq(h.RawHeaders(), []byte{'\n'}) {
@@ -52,7 +52,7 @@ func keepOrClose(h *fasthttp.RequestHeader) {
 }
 
 // isBareIPv6 reports whether a Host is an address of IPv6 without brackets, with a port or without:
-// Engine.IO's polling sends it so. No reader can tell the two apart.
+// Engine.IO's polling sends it so. No reader can distinguish the two.
 func isBareIPv6(host []byte) bool {
 	if bytes.Count(host, []byte{':'}) < 2 || host[0] == '[' {
 		return false
@@ -76,7 +76,7 @@ func isHost(host []byte) bool {
 	return u.Parse(host, []byte{'/'}) == nil
 }
 
-// listOf returns the fields of a name as the one list that they are.
+// listOf joins the fields of a name into one list.
 func listOf(h *fasthttp.RequestHeader, name string) []byte {
 	lines := h.PeekAll(name)
 	if len(lines) == 1 {
@@ -85,7 +85,8 @@ func listOf(h *fasthttp.RequestHeader, name string) []byte {
 	return bytes.Join(lines, []byte{','})
 }
 
-// has reports whether the client has what a tag names: it names the tag, or "*" for whatever it is.
+// has reports whether the client already has the version of a tag: it names the tag, or "*" for
+// any.
 func (r *request) has(tag string) bool {
 	list := listOf(&r.ctx.Request.Header, "If-None-Match")
 	return bytes.Contains(list, []byte(tag)) || bytes.Equal(bytes.TrimSpace(list), []byte{'*'})

@@ -12,7 +12,8 @@ import (
 	"exchange/gateway/operator"
 )
 
-// What a head means does not depend on the case of its values, nor on how many fields a list has.
+// The meaning of a head depends neither on the case of its values, nor on the number of a list's
+// fields.
 
 func TestAClientThatExpects100ContinueIsAnswered(t *testing.T) {
 	for _, value := range []string{"100-continue", "100-Continue", " 100-CONTINUE ",
@@ -35,7 +36,7 @@ func TestAClientThatExpects100ContinueIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAClientCanCloseItsConnectionBehindTheAnswer(t *testing.T) {
+func TestClientCanCloseAfterTheAnswer(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := func(text string) *http.Response {
 		c := must(h.listener.Dial())

@@ -7,7 +7,7 @@ import (
 	"exchange/actors"
 )
 
-// A pair that left the configuration keeps its name in its history.
+// A removed pair keeps its name in its history.
 func TestHistoryKeepsTheNamesOfPairsThatAreGone(t *testing.T) {
 	gone := false
 	h := newHarness(t, func(o *actors.Options) {

@@ -32,7 +32,7 @@ type exchangeInfo struct {
 	Demo  []struct{ Account, Key, Secret string }
 }
 
-func TestADemoAloneTellsItsKeys(t *testing.T) {
+func TestOnlyADemoShowsItsKeys(t *testing.T) {
 	h := newHarness(t, nil)
 	if b := h.do("GET", "/api/v1/exchange-info/", "", "").body; strings.Contains(b, "demo") {
 		t.Errorf("an exchange that is no demo answers %s", b)
@@ -48,13 +48,13 @@ func TestADemoAloneTellsItsKeys(t *testing.T) {
 	}
 }
 
-// A client that signs is told how to pay in, by an answer that no cache keeps; others are not.
-func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
+// A signed request gets the deposit instructions, by an answer that no cache keeps; others do not.
+func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	h := newHarness(t, nil)
 	h.stop()
-	const desk = "Ask <desk@example.org>.\nName your account."
+	const contact = "Ask <desk@example.org>.\nName your account."
 	h.tune = func(o *Options) {
-		o.DepositInstructions = map[string]string{"BTC": desk, "USDT": "", "DOGE": "None of ours."}
+		o.DepositInstructions = map[string]string{"BTC": contact, "USDT": "", "DOGE": "None of ours."}
 	}
 	h.start()
 	h.account("alice")
@@ -68,7 +68,7 @@ func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
 	if i := decode[struct {
 		Pairs        []any
 		Instructions map[string]string `json:"deposit_instructions"`
-	}](t, a); len(i.Pairs) != 3 || len(i.Instructions) != 1 || i.Instructions["BTC"] != desk ||
+	}](t, a); len(i.Pairs) != 3 || len(i.Instructions) != 1 || i.Instructions["BTC"] != contact ||
 		string(a.header.Peek("Cache-Control")) != "no-store" {
 		t.Errorf("with a key: %s", a.body)
 	}
@@ -88,11 +88,11 @@ func TestExchangeInfoTellsAKeyHowToPayIn(t *testing.T) {
 	}
 	b := follower(t).get("bob", path)
 	if b.status != 200 || !strings.HasSuffix(b.body, `,"deposit_instructions":{}}`) {
-		t.Errorf("at a node that follows: %d %s", b.status, b.body)
+		t.Errorf("at a follower: %d %s", b.status, b.body)
 	}
 }
 
-func TestTheRulesSayWhatHoldsNow(t *testing.T) {
+func TestExchangeInfoShowsPresentRules(t *testing.T) {
 	h := newHarness(t, nil)
 	h.retune(func(o *Options) {
 		o.CommandRate, o.RateEntries = Rate{PerSecond: 7, Burst: 9}, 100

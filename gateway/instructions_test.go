@@ -14,11 +14,11 @@ import (
 	"exchange/core/money"
 )
 
-// The rules of orders with instructions: what an order says beside its pair and its side, and what
-// is wrong with that, each sentence of a field once. The combinations are with
-// TestEachTwoInstructionsGoTogetherOrAreRefused. Each order buys, unless it says type=sell. Its
-// amount is 1 and its price 100, unless it says otherwise; a value of - leaves the field out, and
-// SOON is a time soon.
+// The rules of orders with instructions: the parameters of an order beside its pair and its side,
+// and their faults, each sentence of a field once. The combinations are with
+// TestEachTwoInstructionsGoTogetherOrAreRefused. Each order buys, unless it has type=sell. Its
+// amount is 1 and its price 100 by default; a value of - leaves the field out, and SOON is a time
+// soon.
 var instructionRules = []struct{ says, want string }{
 	// values
 	{"order_type=stop", `"order_type":["Not a valid choice. It must be limit or market."]`},
@@ -84,7 +84,7 @@ var instructionRules = []struct{ says, want string }{
 		`"quote_amount":["It buys less than 0.01 at 2000."]`},
 	{"order_type=market&quote_amount=100100&amount=-",
 		`"quote_amount":["It buys more than 1000 at 100."]`},
-	// what is needed, and what is not
+	// missing and superfluous parameters
 	{"post_only=1&price=-", `"price":["This field is required."]`},
 	{"time_in_force=ioc&price=-", `"price":["This field is required."]`},
 	{"trigger_price=110&price=-", `"price":["This field is required."]`},
@@ -96,7 +96,7 @@ var instructionRules = []struct{ says, want string }{
 	{"expire_time=SOON", `"expire_time":["Not possible without time_in_force gtd."]`},
 	{"trigger_when=rise", `"trigger_when":["Not possible without trigger_price."]`},
 	{"type=sell&oco_price=80", `"oco_price":["Not possible without oco_trigger_price."]`},
-	// what does not go together
+	// bad combinations
 	{"order_type=market&time_in_force=gtc",
 		`"time_in_force":["Not possible with order_type market."]`},
 	{"order_type=market&post_only=1", `"post_only":["Not possible with order_type market."]`},
@@ -170,7 +170,7 @@ var instructionRules = []struct{ says, want string }{
 		`"client_order_id":["Given twice, also as clientOrderId."]`},
 }
 
-// instructionForm returns the form of an order that says something.
+// instructionForm returns the form of an order with some instructions.
 func instructionForm(says string) string {
 	fields := map[string]string{"pair": "BTC_USDT", "type": "buy", "amount": "1", "price": "100"}
 	for field := range strings.SplitSeq(says, "&") {
@@ -216,8 +216,8 @@ func ruledHarnessOf(t testing.TB, observed bool, changes ...func(*actors.Options
 	return h
 }
 
-// Each exclusion of the page is refused on its field, however the order comes: by itself, to be
-// tried, or in a batch. It reserves nothing, writes nothing, and uses no nonce.
+// Each exclusion of the page is refused on its field, however the order comes: alone, as a trial,
+// or in a batch. It reserves nothing, writes nothing, and uses no nonce.
 func TestInstructionsAreHeldAgainstTheirRules(t *testing.T) {
 	h := ruledHarness(t)
 	untouched(t, h, func() {
@@ -264,7 +264,7 @@ func TestBadInstructionsAreNamedTogether(t *testing.T) {
 	})
 }
 
-// A time that is possible now is not possible for long, so it is asked for apart.
+// A time that is possible now is not possible for long, so it has its own test.
 func TestAnEndIsPossibleWithinItsBounds(t *testing.T) {
 	h := ruledHarness(t)
 	now := time.Now().Unix()
@@ -279,9 +279,9 @@ func TestAnEndIsPossibleWithinItsBounds(t *testing.T) {
 	}
 }
 
-// What the market refuses is a used nonce, and nothing else. Without anything to trade with a
-// market order is refused before that.
-func TestWhatTheMarketRefusesLeavesAUsedNonce(t *testing.T) {
+// A refusal by the market uses a nonce, and nothing else. Without anything to trade with a market
+// order is refused before that.
+func TestMarketRefusalUsesNonce(t *testing.T) {
 	h := ruledHarness(t, func(o *actors.Options) { o.Pairs[0].PriceBand = 10_000_000 })
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "2", "100"))
 	h.post("alice", "/api/v1/order/", order("buy", "BTC_USDT", "1", "100"))

@@ -26,8 +26,8 @@ var own = []string{"/api/v1/wallets", "/api/v1/orders/own", "/api/v1/order/1", "
 	"/api/v1/order/3", "/api/v1/exchanges/own",
 	"/api/v1/deposits", "/api/v1/withdraws", "/api/v1/fees"}
 
-// hers are texts that stand in no private answer but alice's: names and places that she gave, and
-// amounts that no other account has. Her names stand in no public answer either; amounts of trades
+// hers are texts that appear in no private answer but alice's: names and places that she gave, and
+// amounts that no other account has. Her names appear in no public answer either; amounts of trades
 // and orders are public.
 var (
 	herNames = []string{"alice", "hers-open", "hers-done", "hers-gone", "bc1-of-hers"}
@@ -83,7 +83,7 @@ func victim(t *testing.T) *harness {
 	return h
 }
 
-// A foreign request asks for something of alice's, by every means that its route has.
+// A foreign request targets something of alice's, by every means that its route has.
 type foreign struct {
 	path   string // with its variable parts filled in
 	params string // query of a GET, body of a POST; sorted
@@ -104,8 +104,8 @@ func withdrawalsOf(h *harness, path string, code bool) (all []foreign) {
 	return all
 }
 
-// spendings are orders, tried or placed. Her money is not there to be spent, and her names for
-// orders are hers alone: neither is told of.
+// spendings are orders, tried or placed. Her money is not there to be spent, and her client order
+// ids are hers alone: neither is revealed.
 func spendings(path string) (all []foreign) {
 	for _, order := range []string{
 		"account=alice&amount=1&client_order_id=hers-open&pair=BTC_USDT&price=2000&type=sell" +
@@ -222,8 +222,8 @@ func privateOperations(g *Gateway) map[string]*api.Operation {
 	return all
 }
 
-// parametersOf are the names that a private operation's documentation has;
-// TestEveryRouteAndMethodIsDescribedOnceAndNothingElse holds it complete.
+// parametersOf are the documented parameters of a private operation;
+// TestEveryRouteAndMethodIsDescribedOnceAndNothingElse keeps them complete.
 func parametersOf(t *testing.T, o *api.Operation) (names []string) {
 	t.Helper()
 	for _, d := range openapi.Descriptions() {
@@ -260,7 +260,7 @@ func tellsNothing(t *testing.T, what, text string) {
 	t.Helper()
 	for _, s := range hers {
 		if strings.Contains(text, s) {
-			t.Errorf("%s tells %q:\n%s", what, s, text)
+			t.Errorf("%s reveals %q:\n%s", what, s, text)
 		}
 	}
 }
@@ -270,7 +270,7 @@ var permissions = map[uint8]string{event.PermissionRead: "read", event.Permissio
 	event.PermissionWithdraw: "withdraw"}
 
 // Mallory asks with keys that have the one permission that a route needs, and an allow-list.
-func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
+func TestNoRouteShowsOrChangesAnotherAccount(t *testing.T) {
 	h := victim(t)
 	for p, name := range permissions {
 		h.key("mallory", "mallory-"+name, p, "192.0.2.7", "0.0.0.0/8")
@@ -286,7 +286,7 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 		return all
 	}
 	before := see()
-	// the name of her account stands in no answer of the API, not even her own
+	// the name of her account appears in no answer of the API, not even her own
 	for _, s := range hers[1:] {
 		if !strings.Contains(strings.Join(before, "\n"), s) {
 			t.Errorf("alice has no %q: that no other client sees it proves nothing", s)
@@ -295,7 +295,7 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 	rules := foreigns(h)
 	for path, e := range privateOperations(h.gateway) {
 		if len(rules[path]) == 0 {
-			t.Errorf("%s: nothing is said about how it keeps accounts apart", path)
+			t.Errorf("%s: no list describes how it isolates accounts", path)
 			continue
 		}
 		method, parameters := e.Method, parametersOf(t, e)
@@ -303,7 +303,7 @@ func TestNoRouteShowsOrChangesWhatIsAnotherAccounts(t *testing.T) {
 			if !slices.ContainsFunc(rules[path], func(f foreign) bool {
 				return strings.Contains("&"+f.params, "&"+name+"=")
 			}) {
-				t.Errorf("%s: its parameter %s is not tried with what is alice's", path, name)
+				t.Errorf("%s: its parameter %s is not tried with alice's data", path, name)
 			}
 		}
 		for _, f := range rules[path] {
@@ -336,7 +336,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 	h.key("alice", "ended", event.AllPermissions)
 	h.done(h.engine.RevokeKey("test", "key-ended"))
 	rules, before := foreigns(h), h.hash()
-	const nonce = 1_000_000 // above all that were used
+	const nonce = 1_000_000 // above all used nonces
 	n := 0
 	for path, e := range privateOperations(h.gateway) {
 		if permissions[e.Permission] == "" {
@@ -354,7 +354,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 			may := func(name string) []string { return f.signs(method, name, nonce) }
 			change := func(s []string, at int, value string) []string { s[at] = value; return s }
 			try("no key", 401, credentials, nil)
-			try("a key that there is not", 401, credentials, may("nobody"))
+			try("an unknown key", 401, credentials, may("nobody"))
 			try("a key that has ended", 401, credentials, may("ended"))
 			try("no signature", 401, credentials, may("alice")[:2])
 			try("no nonce", 401, detailCode(api.MissingNonce), may("alice")[:4])
@@ -364,7 +364,7 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 				if headers[5] != may("alice")[5] {
 					body = detailCode(api.MalformedNonce)
 				}
-				try("what is no header of a key", 401, body, headers)
+				try("a malformed header of a key", 401, body, headers)
 			}
 			try("her key under another's secret", 401, wrongSign,
 				change(may("mallory"), 1, "key-alice"))
@@ -388,10 +388,10 @@ func TestNoPrivateRouteAnswersWithoutAKeyThatMay(t *testing.T) {
 		t.Errorf("%d requests that were refused before their wallet changed the state", n)
 	}
 	h.do("GET", "/api/v1/wallets", "", "", signed("alice", nonce, "")...).is(t, 200,
-		"the nonce of what was refused is not good")
+		"the nonce of a refused request was used up")
 }
 
-// misshapen are the headers of a key, each with one that has not its form.
+// misshapen are the headers of a key, each with one malformed.
 func misshapen(good []string) (all [][]string) {
 	name, sign := good[1], good[3]
 	for at, list := range map[int][]string{
@@ -428,7 +428,7 @@ var publicRoutes = map[string]string{
 	"/leaderz":                             "/leaderz",
 }
 
-func TestPublicAnswersTellNothingOfAccounts(t *testing.T) {
+func TestPublicAnswersRevealNoAccounts(t *testing.T) {
 	h := victim(t)
 	for path, e := range h.gateway.public.endpoints {
 		if e.Private {
@@ -447,7 +447,7 @@ func TestPublicAnswersTellNothingOfAccounts(t *testing.T) {
 		}
 		for _, s := range append(slices.Clone(herNames), "bob", "mallory") {
 			if strings.Contains(a.body, s) {
-				t.Errorf("%s tells %q: %s", ask, s, a.body)
+				t.Errorf("%s reveals %q: %s", ask, s, a.body)
 			}
 		}
 		if e.Method != "GET" {
@@ -456,7 +456,7 @@ func TestPublicAnswersTellNothingOfAccounts(t *testing.T) {
 	}
 }
 
-// The router has nothing that the table does not have, in any method.
+// The router has exactly the routes of the table, in any method.
 func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 	g := New(Options{Log: quiet()})
 	for method, paths := range g.public.routes.List() {
@@ -472,7 +472,7 @@ func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 
 func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	h := victim(t)
-	h.gateway.operators.operator.AllowGuesses() // as many guesses as there are routes
+	h.gateway.operators.operator.AllowGuesses() // one guess for each route, and more
 	ask := asOperator(t, h.gateway)
 	routes := append(operator.Routes(),
 		"GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",

@@ -21,13 +21,13 @@ import (
 	"exchange/persistence"
 )
 
-// A stubborn store can be told to hold appends back, and to lose sight of its owner.
+// A stubborn store holds appends back on request, and loses sight of its owner.
 type stubborn struct {
 	persistence.Store
 	// appends wait until the gate is closed; nil: they do not wait
 	gate   atomic.Pointer[chan struct{}]
 	unseen atomic.Bool
-	silent atomic.Bool // looks for references are not answered
+	silent atomic.Bool // lookups of references are not answered
 	broken atomic.Bool // they meet a damaged entry
 }
 
@@ -117,7 +117,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 			return
 		}
 		if time.Now().After(late) {
-			t.Fatalf("it never came true that %s", what)
+			t.Fatalf("never true: %s", what)
 		}
 	}
 }
@@ -129,11 +129,11 @@ func spin(holds func() bool) {
 	}
 }
 
-// atRest returns how both sides of an engine differ once what requests have triggered is done: a
-// stop order is executed behind the answer to the order that triggers it, and its book counts as in
+// atRest returns the difference between both sides of an engine once all triggers are done: a stop
+// order is executed after the answer to the order that triggers it, and its book counts as in
 // flight until then.
 func atRest(e *actors.Engine) (err error) {
-	for range 1000 { // each look waits for both sides
+	for range 1000 { // each comparison waits for both sides
 		spin(func() bool { return e.Stats().CommandsInFlight == 0 })
 		if err = e.VerifyAtRest(); err == nil {
 			break
@@ -142,7 +142,7 @@ func atRest(e *actors.Engine) (err error) {
 	return err
 }
 
-// refusedForNow checks a 503 that says when to come back.
+// refusedForNow checks a 503 with a time to retry.
 func refusedForNow(t *testing.T, what string, a answer, f *api.Failure) {
 	t.Helper()
 	want(t, what, a, 503, detail(f.Detail))
@@ -195,7 +195,7 @@ func testAStalledStoreRefusesNewCommandsAndLeavesTheOutcomeOfOthersOpen(t *testi
 	})
 	p := order("buy", "BTC_USDT", "1", "1")
 	h.do("POST", "/api/v1/order", formType, p, signed("bob", 1, p)...).is(t, 201,
-		"the nonce of what was refused is not good")
+		"the nonce of a refused request was used up")
 	h.verify()
 }
 
@@ -336,7 +336,7 @@ func TestHeadersLargerThanTheLimitAreRefused(t *testing.T) {
 		want(t, "above", h.raw("GET", text(pad)), 431,
 			detail("The headers are larger than 8192 bytes."))
 	}
-	// A body counts apart: both at their limits fit, also behind another request on the same
+	// A body counts separately: both at their limits fit, also after another request on the same
 	// connection.
 	const largest = 64 << 10
 	post := func(pad int) string {

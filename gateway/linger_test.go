@@ -35,7 +35,7 @@ type door struct {
 
 const (
 	largest  = 64 << 10
-	tooLong  = 5_000_000 // bytes: a client may send so many before it looks at the answer
+	tooLong  = 5_000_000 // bytes: a client may send all of them before it reads the answer
 	fewTimes = 10
 )
 
@@ -151,14 +151,14 @@ func TestAClientThatSendsTooMuchCanReadTheAnswer(t *testing.T) {
 	})
 }
 
-// What the proxy has read counts, which is a client of Go. Its own server may close a connection
-// while its client still sends, so that the client may see a reset instead.
+// The test checks the answer as read by the proxy, which is a client of Go. Its own server may
+// close a connection while its client still sends, so that the client may see a reset instead.
 func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		transport := &http.Transport{TLSClientConfig: d.secure, ExpectContinueTimeout: time.Minute}
 		t.Cleanup(transport.CloseIdleConnections)
 		backend := must(url.Parse(d.url()))
-		read := make(chan string, 1) // by the proxy: what was wrong with an answer
+		read := make(chan string, 1) // by the proxy: the fault of an answer
 		proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: transport,
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.Out.URL = backend
@@ -180,29 +180,29 @@ func TestProxiesReadTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	})
 }
 
-// eachTooLarge sends bodies that are too large, of a length told or in chunks, at once or after
+// eachTooLarge sends bodies that are too large, of a declared length or in chunks, at once or after
 // a 100 Continue.
 func (d *door) eachTooLarge(t *testing.T, at string, send func(what string, r *http.Request)) {
 	t.Helper()
 	for _, expect := range []string{"", "100-continue"} {
-		for _, told := range []int64{tooLong, -1} {
+		for _, declared := range []int64{tooLong, -1} {
 			for range fewTimes {
 				r := must(http.NewRequest("POST", at, io.LimitReader(endless{}, tooLong)))
-				r.ContentLength = told
+				r.ContentLength = declared
 				for _, h := range d.headers {
 					r.Header.Set(h[0], h[1])
 				}
 				if expect != "" {
 					r.Header.Set("Expect", expect)
 				}
-				send(fmt.Sprintf("%d bytes, %q", told, expect), r)
+				send(fmt.Sprintf("%d bytes, %q", declared, expect), r)
 			}
 		}
 	}
 }
 
-// tooLarge tells what is wrong with the answer to a body that is too large, if anything is. The
-// body that it leaves can be read again.
+// tooLarge returns the fault of the answer to a body that is too large, if any. The body that it
+// leaves can be read again.
 func (d *door) tooLarge(resp *http.Response) string {
 	text, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
@@ -242,8 +242,8 @@ func TestNodeReadsTheAnswerToABodyThatIsTooLarge(t *testing.T) {
 	}, false) // nothing of Node's speaks to the operator's listener
 }
 
-// A client that asks before sending is told at once: nothing comes before the answer, and the body
-// is not waited for.
+// A client that asks before sending gets its refusal at once: nothing comes before the answer, and
+// the body is not waited for.
 func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 	doors(t, func(t *testing.T, d *door) {
 		for _, length := range []int{largest + 1, 1 << 40} {
@@ -276,9 +276,9 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 			nil {
 			t.Fatal(err)
 		}
-		const told = "HTTP/1.1 100 Continue\r\n\r\n"
-		got := make([]byte, len(told))
-		if _, err := io.ReadFull(c, got); err != nil || string(got) != told {
+		const declared = "HTTP/1.1 100 Continue\r\n\r\n"
+		got := make([]byte, len(declared))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != declared {
 			t.Errorf("%q, %v", got, err)
 		}
 	})

@@ -46,7 +46,7 @@ func closedAfter(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestOneConnectionMoreThanTheLimitIsToldSoAndTheOthersAreServed(t *testing.T) {
+func TestConnectionAboveLimitIsRefusedAndOthersServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		public, operator := listening(t, 3, asIs)
 		full := `{"error":"Too many connections are open."}` + "\n"

@@ -15,8 +15,8 @@ import (
 	"exchange/core/event"
 )
 
-// The lists are compared with the sums of the answers to orders and cancels, filtered the obvious
-// way.
+// The lists are compared with the sums of the answers to orders and cancels, filtered in the
+// obvious way.
 
 type listedOrder struct {
 	ID       uint64
@@ -169,7 +169,7 @@ func (q *query) add(name string, value any) {
 	q.text = append(q.text, fmt.Sprintf("%s=%v", name, value))
 }
 
-// common draws the parameters that the lists of orders and trades have.
+// common draws the common parameters of the lists of orders and trades.
 func (q *query) common(last uint64) {
 	if q.flip() {
 		q.pair = listPairs[q.random.IntN(3)]
@@ -231,7 +231,7 @@ func (q *query) String() string {
 	return "?" + strings.Join(q.text, "&")
 }
 
-// seeded says its seed, and takes the one of a failure that is to be seen again.
+// seeded logs its seed, and takes the one of a failure to repeat.
 func seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	if text := os.Getenv("EXCHANGE_TEST_SEED"); text != "" {
@@ -241,7 +241,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-func TestListsAreWhatANaiveFilterSelects(t *testing.T) {
+func TestListsMatchNaiveFilter(t *testing.T) {
 	random := seeded(t)
 	h := newHarness(t, nil)
 	m := history(t, h, random)
@@ -358,7 +358,7 @@ func (m *model) checkOwnTrades(t *testing.T, h *harness, owner string, random *r
 	}
 }
 
-// compare asks for a list of trades. side gives one's own side in a trade, and whether it is to be
+// compare requests a list of trades. side gives one's own side in a trade, and whether it is
 // listed.
 func (m *model) compare(t *testing.T, q *query, path string, ask func(string) answer,
 	side func(listedTrade) (string, bool)) {
@@ -478,7 +478,7 @@ func transfers(t *testing.T, h *harness,
 	return deposits, append(withdrawals, adjustments(t, h, uint64(len(withdrawals)))...)
 }
 
-// adjustments takes some of each currency from two accounts, and gives what is listed of that.
+// adjustments takes some of each currency from two accounts, and returns the listed rows.
 func adjustments(t *testing.T, h *harness, last uint64) (list []*listedTransfer) {
 	t.Helper()
 	for i, code := range []string{"BTC", "ETH", "USDT", "BTC", "ETH", "USDT"} {
@@ -497,7 +497,7 @@ func adjustments(t *testing.T, h *harness, last uint64) (list []*listedTransfer)
 	return list
 }
 
-func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
+func TestTransfersMatchNaiveFilter(t *testing.T) {
 	random := seeded(t)
 	most := 100
 	h := newHarness(t, func(o *actors.Options) { o.Limits.PendingWithdrawals = most })
@@ -531,7 +531,7 @@ func TestTransfersAreWhatANaiveFilterSelects(t *testing.T) {
 			t.Fatalf("%s of %s: %d rows, want %d", path, owner, len(got), len(expected))
 		}
 		for i, x := range got {
-			if x.owner = owner; !withStatus { // the answer to a deposit does not tell its time
+			if x.owner = owner; !withStatus { // the answer to a deposit lacks its time
 				x.Timestamp = 0
 			}
 			if x != *expected[i] {

@@ -15,8 +15,8 @@ import (
 )
 
 // A guard lets clients of the stream log in, by the checks of signed requests in their order. It
-// implements stream.Guard. It is of one stream, whose keys and commands are those of one API:
-// none of them may reach the one that comes behind.
+// implements stream.Guard. It belongs to one stream, whose keys and commands are those of one API:
+// none of them may reach the next stream.
 type guard struct {
 	*edge
 	of *api.API
@@ -35,7 +35,7 @@ func (g guard) Begin(c *api.Call) {
 
 // Login implements stream.Guard. A login that fails before its signature was found right counts as
 // a failure of its address. Others count as a cancel of the account, or, refused, as a read of the
-// key: as a request with a right signature does.
+// key: like a request with a right signature.
 func (g guard) Login(c *api.Call, from netip.Addr, p *stream.Proof) (wait int) {
 	key, f := g.prove(c, from, p)
 	if f != nil {
@@ -74,7 +74,7 @@ func (g guard) Report(c *api.Call, event string) {
 	}
 }
 
-// prove returns the key that a proof is of, or why it is of none.
+// prove returns the key that signed a proof, or a failure.
 func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
 	*api.Failure) {
 	key, err := keyOf(c.Commands(), []byte(p.Key), []byte(p.Sign))
@@ -100,7 +100,7 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	return key, nil
 }
 
-// provesLogin returns why a challenge is not signed by a key; nil: it is.
+// provesLogin returns the reason why a challenge is not signed by a key; nil: it is.
 func provesLogin(c *api.Call, key *directory.Key, from netip.Addr, p *stream.Proof) *api.Failure {
 	material, verifies := key.Material.(*sign.Keyed)
 	if !verifies {
@@ -110,7 +110,7 @@ func provesLogin(c *api.Call, key *directory.Key, from netip.Addr, p *stream.Pro
 		case err == nil:
 			return nil
 		case errors.Is(err, actors.ErrNotLoggedIn):
-			return api.NoChallenge // of another connection to the node that leads
+			return api.NoChallenge // of another connection to the leader
 		case answered && a.Status == api.AddressNotAllowed.Status:
 			return api.AddressNotAllowed
 		case answered:

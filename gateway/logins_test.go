@@ -17,10 +17,10 @@ func (p *polled) asks(name, args string) string {
 	p.asked++
 	p.say(fmt.Sprintf(`42%d["%s"%s]`, p.asked, name, args))
 	head := fmt.Sprintf("43%d[", p.asked)
-	p.hears(head)
-	_, rest, _ := strings.Cut(p.heard, "\n")
+	p.receives(head)
+	_, rest, _ := strings.Cut(p.received, "\n")
 	ack, _, _ := strings.Cut(rest, "\x1e")
-	p.heard = strings.Replace(p.heard, ack, "", 1)
+	p.received = strings.Replace(p.received, ack, "", 1)
 	return strings.TrimSuffix(strings.TrimSpace(ack), "]")
 }
 
@@ -110,7 +110,7 @@ func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 		got, want := p.logsIn("key-alice", "secret-alice"),
 			`{"status":403,"body":{"detail":"The account is frozen."}}`
 		if i == 1 {
-			want = throttled(1) // what is refused counts as a read of the key
+			want = throttled(1) // a refusal counts as a read of the key
 		}
 		if got != want {
 			t.Error(got)

@@ -20,10 +20,10 @@ type meter struct {
 	shards   [meterShards][]routeMeter
 }
 
-// A routeMeter has the counts of one route in one shard.
+// A routeMeter holds the counts of one route in one shard.
 type routeMeter struct {
-	statuses []atomic.Uint64 // by statusNumber
-	took     *metrics.Histogram
+	statuses  []atomic.Uint64 // by statusNumber
+	durations *metrics.Histogram
 }
 
 // The listeners.
@@ -36,7 +36,7 @@ const (
 // meterShards is a power of two. Eight shards are enough for some dozens of processors.
 const meterShards = 8
 
-// Numbers of routes that are none.
+// Numbers that stand for no route.
 const (
 	uncounted  = -1 // a refused connection, whose request is unknown
 	unmatched  = 0  // a path without a route
@@ -44,7 +44,7 @@ const (
 	firstRoute = 2
 )
 
-// meteredStatuses are the statuses that are counted one by one: of successes, and of the catalogue.
+// meteredStatuses are the statuses counted one by one: of successes, and of the catalogue.
 var meteredStatuses = func() []int {
 	list := []int{200, 201, 204, 302, 304}
 	for _, f := range api.Failures {
@@ -54,8 +54,8 @@ var meteredStatuses = func() []int {
 	return slices.Compact(list)
 }()
 
-// statusNumber has the index of each status in routeMeter.statuses. Statuses outside of
-// meteredStatuses share the last index.
+// statusNumber holds the index of each status in routeMeter.statuses. Other statuses share the last
+// index.
 var statusNumber = func() (table [600]uint8) {
 	for status := range table {
 		n := slices.Index(meteredStatuses, status)
@@ -67,7 +67,7 @@ var statusNumber = func() (table [600]uint8) {
 	return table
 }()
 
-// newMeter makes a meter for a listener's routes. They get the numbers from firstRoute on.
+// newMeter makes a meter for a listener's routes, which are numbered from firstRoute on.
 func newMeter(listener string, routes []string) *meter {
 	m := &meter{listener: listener,
 		routes: append([]string{unmatched: "unmatched", malformed: "malformed"}, routes...)}
@@ -92,10 +92,10 @@ func (m *meter) count(shard uint32, route, status int, took int64) {
 		n = int(statusNumber[status])
 	}
 	r.statuses[n].Add(1)
-	r.took.Observe(took)
+	r.durations.Observe(took)
 }
 
-// read gives the counts of a route: by statusNumber, and how long its requests took.
+// read returns the counts of a route by statusNumber, and the distribution of its requests' times.
 func (m *meter) read(route int) (statuses []uint64, took metrics.Distribution) {
 	statuses = make([]uint64, len(meteredStatuses)+1)
 	for i := range m.shards {
@@ -103,7 +103,7 @@ func (m *meter) read(route int) (statuses []uint64, took metrics.Distribution) {
 		for j := range r.statuses {
 			statuses[j] += r.statuses[j].Load()
 		}
-		r.took.AddTo(&took)
+		r.durations.AddTo(&took)
 	}
 	return statuses, took
 }

@@ -29,8 +29,8 @@ func newScrape(c *collector, log *slog.Logger) fasthttp.RequestHandler {
 		promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{log}}))
 }
 
-// runtimeMetrics are further metrics of Go's runtime: how long runnable goroutines wait for a
-// processor, how long the garbage collector pauses, and how much CPU time it takes.
+// runtimeMetrics are further metrics of Go's runtime: goroutines' waits for a processor, the
+// garbage collector's pauses, and its CPU time.
 var runtimeMetrics = regexp.MustCompile(
 	`^(/sched/latencies:seconds|/sched/pauses/total/gc:seconds|/cpu/classes/gc/total:cpu-seconds|/cpu/classes/user:cpu-seconds|/cpu/classes/total:cpu-seconds)$`)
 
@@ -41,7 +41,7 @@ func (l scrapeLog) Println(v ...any) {
 }
 
 // A collector gives the numbers of a gateway, and of its engine once there is one. It does all work
-// at a scrape: the counting code knows nothing of Prometheus.
+// at a scrape: the counting code does not depend on Prometheus.
 type collector struct {
 	*edge
 	listeners []*listener
@@ -119,8 +119,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.survey(out, e)
 }
 
-// meter gives a listener's requests. A series begins with its first request, except for failures
-// that clients see: those exist from the start, because Prometheus sees no increase from nothing.
+// meter gives a listener's requests. A series begins with its first request. Only failures visible
+// to clients exist from the start, because Prometheus sees no increase from nothing.
 func (s sink) meter(m *meter) {
 	requests := s.metric("http_requests_total",
 		"Requests by pattern of their path and status. Watch the share of code 500 (a fault of "+

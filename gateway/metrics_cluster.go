@@ -5,7 +5,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// cluster gives what each node knows of the cluster.
+// cluster gives each node's view of the cluster.
 func (s sink) cluster(c *operator.Standing) {
 	s.metric("cluster_leads",
 		"1 while this node leads the cluster. The sum over all nodes is 1, but for the moments of "+
@@ -58,7 +58,7 @@ func (s sink) cluster(c *operator.Standing) {
 			"elsewhere of the node that leads.", "node")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		// a voter that is replaced by itself has its name twice
+		// a voter that is replaced by itself is listed twice
 		if n.Name == c.Node || n.Role == operator.Awaited || n.Replaces == n.Name {
 			continue
 		}
@@ -71,7 +71,7 @@ func (s sink) cluster(c *operator.Standing) {
 	}
 }
 
-// links gives what nodes do for each other.
+// links gives the traffic between nodes.
 func (s sink) links(l *metrics.Links) {
 	s.link("to", &l.To)
 	s.link("from", &l.From)
@@ -83,7 +83,7 @@ func (s sink) links(l *metrics.Links) {
 	passed.counter(l.Refused.Load(), "refused")
 }
 
-// link gives what goes over the connections of one direction.
+// link gives the traffic in one direction.
 func (s sink) link(direction string, l *metrics.Link) {
 	s.metric("cluster_links",
 		"Connections for clients' commands and reads, by direction: to the node that leads, from "+

@@ -15,7 +15,7 @@ func (s sink) engine(e *actors.Stats) {
 	s.state(e)
 }
 
-func (f family) counts(list []actors.Count) {
+func (f family) perName(list []actors.Count) {
 	for _, c := range list {
 		f.counter(c.N, c.Name)
 	}
@@ -37,18 +37,18 @@ func (s sink) commands(e *actors.Stats) {
 	s.metric("self_trades_prevented_total",
 		"Resting orders that were cancelled because an order of their own account met them.").
 		counter(e.Prevented)
-	s.metric("journal_records_total", "Durable records by kind.", "kind").counts(e.Records)
+	s.metric("journal_records_total", "Durable records by kind.", "kind").perName(e.Records)
 	s.metric("trades_total", "Trades whose records are durable.").counter(e.Trades)
 	s.metric("commands_refused_total",
 		"Commands that were refused in the journal, after their nonce was used. funds and "+
 			"not_open are everyday; nonce in numbers is a client with a broken clock, "+
 			"or somebody who replays; book_limit and account_limit say that a limit was met.",
-		"reason").counts(e.Refused)
+		"reason").perName(e.Refused)
 	s.metric("requests_turned_away_total",
 		"Commands and private reads that were turned away before they did anything, with a 503. "+
 			"busy and account_busy: too much in flight; behind: the store's projections or the "+
 			"committed state lag; stalled and not_confirmed: the store does not answer.", "reason").
-		counts(e.TurnedAway)
+		perName(e.TurnedAway)
 	unanswered := s.metric("unanswered_total",
 		"Commands and reads whose handler stopped waiting. Of a command the client was told that "+
 			"its outcome is unknown: any is worth a look at the store.", "kind")

@@ -34,7 +34,7 @@ type scraped map[string]*dto.MetricFamily
 
 // scraping gives a function that scrapes a gateway.
 func scraping(t *testing.T, g *Gateway) func() scraped {
-	g.opts.pollPatience = time.Minute // no scrape of a test lacks what takes longer
+	g.opts.pollPatience = time.Minute // no scrape of a test lacks slow values
 	ask := asOperator(t, g)
 	return func() scraped {
 		t.Helper()
@@ -81,13 +81,13 @@ func (s scraped) value(name string, labels ...string) float64 {
 	return sum
 }
 
-// withAll is a scrape with the metrics of two gateways that have a certificate: a node that leads,
-// and an observer.
+// withAll is a scrape with the metrics of two gateways that have a certificate: a leader, and an
+// observer.
 func (s scraped) withAll(t *testing.T) scraped {
 	t.Helper()
 	_, _, c := newCertificate(t, time.Now().Add(aDay), quiet())
 	leads, observes := newFakeCluster(), newFakeCluster()
-	leads.knows.Leader, observes.knows.Observer = leads.knows.Node, true
+	leads.view.Leader, observes.view.Observer = leads.view.Node, true
 	for _, cluster := range []operator.Cluster{leads, observes} {
 		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 			OperatorToken: operatorToken, Certificate: c, Cluster: cluster,
@@ -180,7 +180,7 @@ func TestTriggersExpiriesAndPreventionsAreCounted(t *testing.T) {
 	})
 }
 
-func TestCountersMoveWithWhatHappens(t *testing.T) {
+func TestCountersFollowEvents(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
 	before := scrape()
@@ -215,7 +215,7 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 	status(h.post("alice", "/api/v1/order-cancel", "order=2"), 200)
 	moved("a cancel", 1, "exchange_orders_cancelled_total")
 	status(h.post("alice", "/api/v1/order-cancel", "order=2"), 400)
-	moved("a cancel of what is cancelled", 1, "exchange_commands_refused_total", "reason",
+	moved("a cancel of a cancelled order", 1, "exchange_commands_refused_total", "reason",
 		"not_open")
 	status(h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1000", "100")), 400)
 	moved("no funds", 1, "exchange_commands_refused_total", "reason", "funds")
@@ -224,13 +224,13 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 	status(h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "100")), 401)
 	moved("a nonce that was used", 1, "exchange_commands_refused_total", "reason", "nonce")
 	moved("all refusals", 3, "exchange_commands_refused_total")
-	moved("what is wrong at once is no refusal", 3, "exchange_orders_accepted_total")
+	moved("a bad request is no refusal", 3, "exchange_orders_accepted_total")
 	status(h.do("GET", "/api/v1/orderbook/BTC_USDT", "", ""), 200)
 	moved("a pattern", 1, "exchange_http_requests_total", "route", "/api/v1/orderbook/{pair}",
 		"code", "200")
 	status(h.raw("GET", "nonsense\r\n\r\n"), 400)
-	moved("what is no request", 1, "exchange_http_requests_total", "listener", "public", "route",
-		"malformed", "code", "400")
+	moved("bytes that are no request", 1, "exchange_http_requests_total", "listener", "public",
+		"route", "malformed", "code", "400")
 
 	admin := asOperator(t, h.gateway)
 	admin("POST", "/operator/v1/maintenance", `{"on":true}`)
@@ -242,8 +242,8 @@ func TestCountersMoveWithWhatHappens(t *testing.T) {
 		"route", "/api/v1/order", "code", "503")
 	moved("it is ready, for operators", 0, "exchange_ready")
 	admin("POST", "/operator/v1/maintenance", `{"on":false}`)
-	moved("what operators do", 2, "exchange_journal_records_total", "kind", "maintenance")
-	moved("what operators ask", 2, "exchange_http_requests_total", "listener", "operator", "route",
+	moved("operators' actions", 2, "exchange_journal_records_total", "kind", "maintenance")
+	moved("operators' queries", 2, "exchange_http_requests_total", "listener", "operator", "route",
 		"/operator/v1/maintenance", "code", "200")
 }
 
@@ -335,7 +335,7 @@ func TestMetricsAndProfilesAreTheOperators(t *testing.T) {
 		h.do("GET", path, "", "", "Authorization", "Bearer "+operatorToken).is(t, 404, path,
 			"on the public listener")
 	}
-	// The command line may have the password of a store.
+	// The command line may contain the password of a store.
 	for _, path := range []string{"/debug/pprof/cmdline", "/debug/pprof/symbol",
 		"/debug/pprof/nothing"} {
 		if a := ask("GET", path, ""); a.status != 404 || strings.Contains(a.body, os.Args[0]) {
@@ -414,11 +414,11 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 // metricName finds the names of metrics in PromQL, with the labels that choose them.
 var metricName = regexp.MustCompile(`\b((?:exchange|go|process)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
 
-func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	h := busyExchange(t)
 	scrape := scraping(t, h.gateway)
 	h.do("GET", "/api/v1/pairs", "", "")
-	scrape() // so that the scrape knows of a request
+	scrape() // so that the scrape contains a request
 	s := scrape().withAll(t)
 	text := must(os.ReadFile("../docs/grafana-dashboard.json"))
 	var dashboard struct {
@@ -444,8 +444,8 @@ func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-// usedBy returns the metrics that an expression of PromQL names. One that there is not, or a label
-// that it does not have, is an error of the place that has the expression.
+// usedBy returns the metrics that an expression of PromQL names. An unknown metric or label is an
+// error of the place that has the expression.
 func (s scraped) usedBy(t *testing.T, where, expr string) map[string]bool {
 	t.Helper()
 	used := map[string]bool{}
@@ -467,7 +467,7 @@ func (s scraped) usedBy(t *testing.T, where, expr string) map[string]bool {
 			name = strings.TrimRight(name, "!")
 			value = strings.Trim(value, `"`)
 			if strings.HasPrefix(value, "~") || name == "code" || name == "route" {
-				value = "" // a pattern, or what this scrape knows of no request for
+				value = "" // a pattern, or a series without requests in this scrape
 			}
 			if name != "" && name != "instance" && name != "job" && !hasLabel(f, name, value) {
 				t.Errorf("%s: %s has no label %s", where, m[1], label)
@@ -492,7 +492,7 @@ func TestEveryMetricIsDescribedForOperators(t *testing.T) {
 	files := must(filepath.Glob("../docs/operations/*.md"))
 	files = append(files, "../docs/runbook.md")
 	scrape := scraping(t, newHarness(t, nil).gateway)
-	scrape() // so that the scrape knows of a request
+	scrape() // so that the scrape contains a request
 	s := scrape().withAll(t)
 	known := regexp.MustCompile(`exchange_[a-z_]+[a-z]`)
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -514,7 +514,7 @@ func TestEveryMetricIsDescribedForOperators(t *testing.T) {
 	}
 }
 
-func TestAFailureOfOursIsNamedInTheLogAndTellsNoSecret(t *testing.T) {
+func TestServerFailureIsLoggedWithoutSecrets(t *testing.T) {
 	logged := &captured{}
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second

@@ -23,10 +23,10 @@ type survey struct {
 	*actors.Survey
 }
 
-// surveyPatience bounds a survey, behind a snapshot that is being made or a store that hangs.
+// surveyPatience bounds a survey, which may wait for a snapshot in progress or a hanging store.
 const surveyPatience = 20 * time.Second
 
-// surveyOf surveys an engine; nil: it does not answer.
+// surveyOf surveys an engine; nil: no answer.
 func surveyOf(e *actors.Engine) *survey {
 	patience, cancel := context.WithTimeout(context.Background(), surveyPatience)
 	defer cancel()
@@ -53,7 +53,7 @@ func disksOf(folders []Folder) *[]disk {
 	return &list
 }
 
-// watch gives what each process knows by itself.
+// watch gives each process's own numbers.
 func (c *collector) watch(out sink) {
 	backup, audit := c.operator.TasksRight()
 	out.metric("backup_success_timestamp_seconds",
@@ -93,12 +93,12 @@ func (c *collector) watch(out sink) {
 	}
 }
 
-// survey gives the newest survey of an engine, if there is one: what waits for operators, what the
-// exchange owes, and what may run out.
+// survey gives the newest survey of an engine, if any: operators' pending work, the exchange's
+// liabilities, and resources that may run out.
 func (c *collector) survey(out sink, e *actors.Engine) {
 	s := c.surveys.newest(c.opts.pollPatience, func() *survey { return surveyOf(e) })
 	if s == nil || s.of.Value() != e {
-		return // of the term before
+		return // of the previous term
 	}
 	if !s.Silent {
 		out.metric("store_memory_bytes",
@@ -141,7 +141,7 @@ func (c *collector) survey(out sink, e *actors.Engine) {
 	unlisted.gauge(float64(max(0, len(s.Currencies)-shownCurrencies)), "currency")
 }
 
-// pairs gives what each pair has.
+// pairs gives each pair's numbers.
 func (s sink) pairs(e *actors.Engine, survey *actors.Survey) {
 	orders := s.metric("pair_open_orders",
 		"Open orders of a pair, those that wait for a trigger included; all pairs without series "+
@@ -173,7 +173,7 @@ func (s sink) pairs(e *actors.Engine, survey *actors.Survey) {
 func approximate(x interface{ String() string }) float64 {
 	f, err := strconv.ParseFloat(x.String(), 64)
 	if err != nil {
-		return math.NaN() // no sum is as large
+		return math.NaN() // no sum is that large
 	}
 	return f
 }

@@ -13,8 +13,8 @@ import (
 	"exchange/persistence"
 )
 
-// What waits, what is owed and what was set is in one scrape, and fits the operator's page.
-func TestWhatWaitsForOperatorsIsInTheScrape(t *testing.T) {
+// Pending work, liabilities and settings are in one scrape, and fit the operator's page.
+func TestPendingWorkIsInTheScrape(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
 	for path, body := range map[string]string{"pairs/halt": `{"pair":"ETH_BTC","on":true}`,
@@ -149,9 +149,8 @@ func TestDisksAndArchiveAreInTheScrapeOfEachNode(t *testing.T) {
 	}
 }
 
-// The last backup and audit that were right are known behind a restart, and those that were not do
-// not count.
-func TestBackupAndAuditAreKnownBehindARestart(t *testing.T) {
+// The last successful backup and audit are kept across a restart, and failed ones do not count.
+func TestBackupAndAuditSurviveRestart(t *testing.T) {
 	h := moderated(t)
 	h.stop()
 	var kept []byte
@@ -182,6 +181,6 @@ func TestBackupAndAuditAreKnownBehindARestart(t *testing.T) {
 	again := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
 	if got := known(); got != before || *again.Backup != *page.Backup ||
 		*again.Audit != *page.Audit {
-		t.Errorf("behind a restart %v, %+v; before it %v, %+v", got, again, before, page)
+		t.Errorf("after a restart %v, %+v; before it %v, %+v", got, again, before, page)
 	}
 }

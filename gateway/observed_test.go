@@ -26,7 +26,7 @@ type observed struct {
 	persistence.Replica // of the node
 	node, observer      *node.Node
 	store               *observing.Store
-	attendance          *node.Follower
+	follower            *node.Follower
 	folder              string   // of the node's log
 	edge                *Gateway // of the node
 	take                atomic.Pointer[func(from string, conn net.Conn)]
@@ -51,8 +51,8 @@ func (x *observed) dial(context.Context, string) (net.Conn, error) {
 	return conn, nil
 }
 
-// observe starts the exchange of a harness whose clients use an observer. With short ticks it is
-// there soon, and with long ones a machine that stands still for a moment puts nothing off.
+// observe starts the exchange of a harness whose clients use an observer. With short ticks it is up
+// soon, and with long ones a machine that stalls for a moment delays nothing.
 func (h *harness) observe(tick time.Duration) {
 	h.t.Helper()
 	x := &observed{}
@@ -65,7 +65,7 @@ func (h *harness) observe(tick time.Duration) {
 		}
 	}
 	var err error
-	// it may outlive the input that h.t is of
+	// it may outlive the input that h.t belongs to
 	x.folder, err = os.MkdirTemp("", "exchange-observed-")
 	fails(err)
 	l := sockettest.Listen(h.t)
@@ -93,26 +93,26 @@ func (h *harness) observe(tick time.Duration) {
 	x.observer, err = node.Start(ctx, o)
 	fails(err)
 	spin(func() bool {
-		x.attendance, err = x.observer.Follow(ctx)
+		x.follower, err = x.observer.Follow(ctx)
 		return err == nil
 	})
 }
 
-// standing is what the observer tells of itself.
+// standing is the observer's standing.
 func (x *observed) standing() *fakeCluster {
-	return &fakeCluster{knows: operator.Standing{Node: "o", Observer: true, Leader: "a",
+	return &fakeCluster{view: operator.Standing{Node: "o", Observer: true, Leader: "a",
 		Links: new(metrics.Links)}}
 }
 
-// end ends the observer, and the node's reign.
+// end ends the observer, and the node's term.
 func (x *observed) end(ctx context.Context) error {
-	x.attendance.End()
+	x.follower.End()
 	return errors.Join(x.observer.Stop(ctx), x.store.Close(), x.node.Stop(ctx))
 }
 
-// behind returns what a fuzz target tries an input with: an exchange, and unless it looks for more
+// benchesOf returns the exchanges for a fuzz target's inputs: one, and unless it searches for more
 // inputs, also one whose clients use an observer.
-func behind[B any](f *testing.F, begin func(observed bool) B) []B {
+func benchesOf[B any](f *testing.F, begin func(observed bool) B) []B {
 	benches := []B{begin(false)}
 	if flag.Lookup("test.fuzz").Value.String() == "" {
 		benches = append(benches, begin(true))

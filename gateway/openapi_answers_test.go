@@ -15,7 +15,7 @@ import (
 	"exchange/gateway/openapi"
 )
 
-// A documented harness holds every answer against the OpenAPI document.
+// A documented harness checks every answer against the OpenAPI document.
 type documented struct {
 	*harness
 	doc  *apiDocumentation
@@ -23,7 +23,7 @@ type documented struct {
 }
 
 // newDocumented is an exchange with two accounts, alice with an e-mail address and bob without. No
-// test meets its limits on rates, and the answers tell them.
+// test meets its limits on rates, and the answers show them.
 func newDocumented(t *testing.T) *documented {
 	h := newHarness(t, nil)
 	h.retune(func(o *Options) {
@@ -60,7 +60,7 @@ func (d *documented) pathOf(address string) string {
 	return best
 }
 
-// fits holds an answer against the document.
+// fits checks an answer against the document.
 func (d *documented) fits(method, address string, a answer, status int) answer {
 	d.t.Helper()
 	what := fmt.Sprintf("%s %s: %d %.300s", method, address, a.status, a.body)
@@ -119,7 +119,7 @@ func (d *documented) headers(what, at string, a answer) {
 		if a.status >= 400 && name == "Cache-Control" { // as is this
 			must = true
 		}
-		// one is for failures of ours, one where trying again is safe, one of nodes that follow
+		// one is for server failures, one where a retry is safe, one of followers
 		if a.status == 503 &&
 			(name == "X-Request-Id" || name == "Retry-After" || name == "X-Leader") {
 			must = must && is
@@ -140,7 +140,7 @@ func (d *documented) private(account, address string, status int) answer {
 	return d.fits("GET", address, d.get(account, address), status)
 }
 
-// send posts a form. A successful form is held against the document, too.
+// send posts a form. A successful form is checked against the document, too.
 func (d *documented) send(account, address, form string, status int) answer {
 	d.t.Helper()
 	a := d.fits("POST", address, d.post(account, address, form), status)
@@ -234,7 +234,7 @@ func (d *documented) orders() {
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "0.5", "100.5"), 201)
 }
 
-// instructed makes orders with instructions, changes and tries some, and sets what there is to set.
+// instructed makes orders with instructions, changes and tries some, and sets all settings.
 func (d *documented) instructed() {
 	d.t.Helper()
 	place := func(status int, form string) {
@@ -386,7 +386,7 @@ func (d *documented) failures() {
 	d.done(d.engine.SetMaintenance(context.Background(), "test", event.Maintenance{On: true,
 		Message: "Back soon."}))
 	d.send("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100"), 503)
-	d.public("/readyz", 200) // as it says, maintenance does not count
+	d.public("/readyz", 200) // maintenance does not count
 	d.public("/leaderz", 200)
 	d.done(d.engine.SetMaintenance(context.Background(), "test", event.Maintenance{}))
 	d.stop()

@@ -31,8 +31,7 @@ type apiDocumentation struct {
 	compiler *jsonschema.Compiler
 }
 
-// documentation reads the document. If strict, schemas of objects allow no members but those that
-// they name.
+// documentation reads the document. If strict, schemas of objects allow only the named members.
 func documentation(t testing.TB, strict bool) *apiDocumentation {
 	t.Helper()
 	d := newDocumentation(t, openapi.New(true, "").Text())
@@ -70,7 +69,7 @@ func (d *apiDocumentation) at(pointer string) any {
 	return v
 }
 
-// follow is where a pointer leads if a reference is there.
+// follow is the target of a pointer to a reference.
 func (d *apiDocumentation) follow(pointer string) string {
 	if m, ok := d.at(pointer).(map[string]any); ok {
 		if to, ok := m["$ref"].(string); ok {
@@ -80,7 +79,7 @@ func (d *apiDocumentation) follow(pointer string) string {
 	return pointer
 }
 
-// check holds a value against the schema at a pointer.
+// check checks a value against the schema at a pointer.
 func (d *apiDocumentation) check(pointer string, v any) error {
 	s, err := d.compiler.Compile("openapi.json#" + (&url.URL{Path: pointer}).EscapedPath())
 	if err != nil {
@@ -126,7 +125,7 @@ func TestTheDocumentIsValidOpenAPI(t *testing.T) {
 	checkDocument(t, schema, newDocumentation(t, operator.Document()))
 }
 
-// Generators make types of schemas: what is required has to be described beside it.
+// Generators make types of schemas: required members have to be described beside it.
 func TestRequiredMembersAreDescribed(t *testing.T) {
 	for _, d := range []*apiDocumentation{documentation(t, false),
 		newDocumentation(t, operator.Document())} {
@@ -157,7 +156,7 @@ func TestTheDocumentNamesLicenseAndContact(t *testing.T) {
 	}
 }
 
-// checkDocument holds a document against the schema of OpenAPI, and follows its references.
+// checkDocument checks a document against the schema of OpenAPI, and follows its references.
 func checkDocument(t *testing.T, schema *jsonschema.Schema, d *apiDocumentation) {
 	t.Helper()
 	if err := schema.Validate(d.root); err != nil {
@@ -291,7 +290,7 @@ func TestEveryRouteAndMethodIsDescribedOnceAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestEveryFailureIsDescribed also holds the examples against the gateway's answers.
+// TestEveryFailureIsDescribed also compares the examples with the gateway's answers.
 func TestEveryFailureIsDescribed(t *testing.T) {
 	d := documentation(t, false)
 	described := map[string]bool{}
@@ -352,7 +351,7 @@ func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
 	}
 }
 
-func TestAnUnknownOutcomeSaysSoOfEveryCommand(t *testing.T) {
+func TestEveryCommandDocumentsUnknownOutcome(t *testing.T) {
 	if text := api.OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") ||
 		strings.Contains(text, "the order") {
 		t.Errorf("a withdraw is answered with %q", text)

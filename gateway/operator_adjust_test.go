@@ -6,7 +6,7 @@ import (
 )
 
 // Of carol's 10 BTC two withdraws hold 1 each, so 8 are available.
-func TestAnAdjustmentTakesAvailableMoneyAndIsToldEverywhere(t *testing.T) {
+func TestAdjustmentTakesAvailableMoneyAndIsShownEverywhere(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
 	const path = "/operator/v1/adjustments"
@@ -48,7 +48,7 @@ func TestAnAdjustmentTakesAvailableMoneyAndIsToldEverywhere(t *testing.T) {
 	}
 	if a := ask("GET", "/operator/v1/statement?account=carol", ""); !strings.Contains(a.body,
 		`"reason":"credited twice"`) {
-		t.Errorf("the statement says no reason: %s", a.body)
+		t.Errorf("the statement has no reason: %s", a.body)
 	}
 	showsAdjustment(t, h)
 	if a := ask("GET", "/operator/v1/actions?limit=10", ""); !strings.Contains(a.body,
@@ -68,13 +68,13 @@ func TestAnAdjustmentTakesAvailableMoneyAndIsToldEverywhere(t *testing.T) {
 	h.crash()
 	h.start()
 	ask = asOperator(t, h.gateway)
-	says(t, "its repeat behind a crash", ask("POST", path,
+	says(t, "its repeat after a crash", ask("POST", path,
 		`{`+good+`,"amount":"-2.5","reference":"wire-7"}`), 200,
 		strings.Replace(first, "7.5", "2", 1)+`,"repeated":true}`)
 }
 
-// showsAdjustment wants the totals to have the adjustment, and carol to be shown it as money that
-// has left her balance.
+// showsAdjustment wants the totals to contain the adjustment, and carol to see it as money that has
+// left her balance.
 func showsAdjustment(t *testing.T, h *harness) {
 	t.Helper()
 	if a := asOperator(t, h.gateway)("GET", "/operator/v1/totals", ""); !strings.Contains(a.body,

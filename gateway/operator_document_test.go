@@ -15,8 +15,8 @@ import (
 	"exchange/gateway/operator"
 )
 
-// An operatorDocumentation is the document of the operator's API. Its schemas of objects allow no
-// members but those that they name. Any goroutine may use it.
+// An operatorDocumentation is the document of the operator's API. Its schemas of objects allow only
+// the named members. Any goroutine may use it.
 type operatorDocumentation struct {
 	*apiDocumentation
 	mu       sync.Mutex
@@ -24,7 +24,7 @@ type operatorDocumentation struct {
 	seen     map[string]bool               // operations that have answered 200
 }
 
-// operatorDocument has the document that all answers to operators are held against.
+// operatorDocument has the document that all answers to operators are checked against.
 var operatorDocument = sync.OnceValue(func() *operatorDocumentation {
 	root, err := jsonschema.UnmarshalJSON(strings.NewReader(string(operator.Document())))
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *operatorDocumentation) schema(pointer string) *jsonschema.Schema {
 	return d.compiled[pointer]
 }
 
-// fits holds an answer against the document, and a request that was carried out.
+// fits checks an answer against the document, and an executed request.
 func (d *operatorDocumentation) fits(t testing.TB, method, address, body string, a answer) {
 	t.Helper()
 	path, query, _ := strings.Cut(address, "?")
@@ -88,7 +88,7 @@ func (d *operatorDocumentation) fits(t testing.TB, method, address, body string,
 	}
 }
 
-// holds holds a text against a schema.
+// holds checks a text against a schema.
 func (d *operatorDocumentation) holds(t testing.TB, what, schema, text string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -100,7 +100,7 @@ func (d *operatorDocumentation) holds(t testing.TB, what, schema, text string) {
 	}
 }
 
-// asked holds a request that was carried out against the document.
+// asked checks an executed request against the document.
 func (d *operatorDocumentation) asked(t testing.TB, operation, query, body string) {
 	t.Helper()
 	d.mu.Lock()
@@ -180,7 +180,7 @@ func TestTheOperatorsDocumentIsServed(t *testing.T) {
 	ask("GET", operator.DocumentPath, "", "Authorization: Bearer x").is(t, 401, "without the token")
 }
 
-// Handlers take the members that the document has, and each of them refuses any other.
+// Handlers take the documented members, and each of them refuses any other.
 func TestTheOperatorsBodiesHaveTheMembersOfTheDocument(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAnotherAddressHoldsWithdrawalsUntilATimeThatAllAreTold(t *testing.T) {
+func TestNewEmailHoldsWithdrawalsUntilAVisibleTime(t *testing.T) {
 	h := moderated(t)
 	ask := asOperator(t, h.gateway)
 	const path = "/operator/v1/accounts/email"
@@ -26,7 +26,7 @@ func TestAnotherAddressHoldsWithdrawalsUntilATimeThatAllAreTold(t *testing.T) {
 	}
 	for _, path := range []string{"/operator/v1/account?name=carol", "/operator/v1/accounts"} {
 		if a := ask("GET", path, ""); !strings.Contains(a.body, `"held_until":"`+until+`"`) {
-			t.Errorf("%s does not tell the hold: %s", path, a.body)
+			t.Errorf("%s does not show the hold: %s", path, a.body)
 		}
 	}
 	before = h.hash()
@@ -45,7 +45,7 @@ func TestAnotherAddressHoldsWithdrawalsUntilATimeThatAllAreTold(t *testing.T) {
 	}
 	page := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
 	if page.Held.Accounts != 1 || !slices.Equal(page.Held.First, []string{"carol"}) {
-		t.Errorf("the status tells of %+v", page.Held)
+		t.Errorf("the status shows %+v", page.Held)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestAClosedAccountIsShownAsThatAndItsKeysHaveEnded(t *testing.T) {
 	h.get("dave", "/api/v1/wallets/").is(t, 401, "its key")
 	for _, path := range []string{"/operator/v1/account?name=dave", "/operator/v1/accounts"} {
 		if a := ask("GET", path, ""); strings.Count(a.body, `"closed":"2`) != 1 {
-			t.Errorf("%s does not tell the end: %s", path, a.body)
+			t.Errorf("%s does not show the end: %s", path, a.body)
 		}
 	}
 	if a := ask("GET", "/operator/v1/accounts?frozen=1", ""); strings.Contains(a.body, "dave") {
@@ -79,7 +79,7 @@ func TestAClosedAccountIsShownAsThatAndItsKeysHaveEnded(t *testing.T) {
 	page := decode[statusPage](t, ask("GET", "/operator/v1/status", ""))
 	if frozen := scraping(t, h.gateway)().value("exchange_frozen_accounts"); page.Closed != 1 ||
 		page.Frozen.Accounts != 0 || frozen != 0 {
-		t.Errorf("the status tells of %d closed and %d frozen accounts, the metrics of %v frozen",
+		t.Errorf("the status shows %d closed and %d frozen accounts, the metrics of %v frozen",
 			page.Closed, page.Frozen.Accounts, frozen)
 	}
 }

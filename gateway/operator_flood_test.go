@@ -30,8 +30,8 @@ func TestAClientThatTriesTokensIsLimitedAndKeepsNoOtherOut(t *testing.T) {
 		if a.status != status {
 			t.Errorf("%s: %d %s", what, a.status, a.body)
 		}
-		if told := string(a.header.Peek("Retry-After")); (status == 429) != (told == "1") {
-			t.Errorf("%s: come again after %q", what, told)
+		if declared := string(a.header.Peek("Retry-After")); (status == 429) != (declared == "1") {
+			t.Errorf("%s: come again after %q", what, declared)
 		}
 	}
 	const guesser, admin = "192.0.2.1", "198.51.100.1"
@@ -118,7 +118,7 @@ func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 	})
 }
 
-// reachedFrom is an operator's listener that connections of any address come to.
+// reachedFrom is an operator's listener that accepts connections of any address.
 func reachedFrom(t *testing.T) *network {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000,
 		OperatorToken: operatorToken})

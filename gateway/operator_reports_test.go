@@ -15,7 +15,8 @@ import (
 	"exchange/persistence/backup"
 )
 
-// streamed are the lines of a long answer but the last, which end must have. The rest must be well.
+// streamed are the lines of a long answer but the last, which end must contain. The rest must be
+// valid.
 func streamed(t *testing.T, a answer) (list []string, end string) {
 	t.Helper()
 	list = strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
@@ -45,7 +46,7 @@ func withFees(t *testing.T) *harness {
 	return h
 }
 
-// statementOf has each line as "CURRENCY CHANGE BALANCE CAUSE".
+// statementOf returns each line as "CURRENCY CHANGE BALANCE CAUSE".
 func statementOf(t *testing.T, ask func(method, path, body string, headers ...string) answer,
 	account string) string {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 
 var clockText = regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
 
-// statusPage is what the tests look at of the page.
+// statusPage is the tested part of the page.
 type statusPage struct {
 	Version, Started, Time string
 	Sequence               uint64
@@ -114,12 +114,12 @@ func TestTheStatusShowsWhatOperatorsSet(t *testing.T) {
 	do("maintenance", `{"on":false}`)
 	says(t, "its end", ask("GET", "/operator/v1/maintenance", ""), 200,
 		`{"on":false,"since":"","message":""}`)
-	says(t, "all go on", ask("POST", "/operator/v1/pairs/halt", `{"all":true,"on":false}`), 200,
+	says(t, "all resume", ask("POST", "/operator/v1/pairs/halt", `{"all":true,"on":false}`), 200,
 		`{"pairs":[{"pair":"BTC_USDT","on":false},{"pair":"ETH_USDT","on":false},`+
 			`{"pair":"ETH_BTC","on":false}]}`)
 }
 
-func TestTheStatusTellsOfAMaintenanceWithCancels(t *testing.T) {
+func TestStatusShowsMaintenanceWithCancels(t *testing.T) {
 	h := traded(t)
 	ask := asOperator(t, h.gateway)
 	says(t, "its begin", ask("POST", "/operator/v1/maintenance",

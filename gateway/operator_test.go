@@ -44,7 +44,7 @@ func asOperator(t testing.TB, g *Gateway) func(method, path, body string,
 	}
 }
 
-// fromHere has connections of this machine: of these, wrong tokens are not counted.
+// fromHere has connections of this machine: for these, wrong tokens are not counted.
 type fromHere struct{ *fasthttputil.InmemoryListener }
 
 func (l fromHere) Accept() (net.Conn, error) {
@@ -57,8 +57,7 @@ func (l fromHere) Accept() (net.Conn, error) {
 
 var madeKey = regexp.MustCompile(`"key":"([0-9a-f]{32})"(.*),"secret":"([0-9a-f]{64})"`)
 
-// says checks an operator's answer as a whole; a key and a secret that were just made are shown as
-// K and S.
+// says checks an operator's answer as a whole; a new key and secret are shown as K and S.
 func says(t testing.TB, what string, a answer, status int, body string) {
 	t.Helper()
 	if got := string(a.header.ContentType()); got != "application/json" {
@@ -101,7 +100,7 @@ func TestTheOperatorNeedsItsToken(t *testing.T) {
 		"Authorization: Bearer "), 401, refusal("the bearer token is missing or wrong"))
 }
 
-func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
+func TestOperatorGets404ForUnknownPaths(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
 	for _, p := range []string{"GET /", "GET /operator/v1/", "GET /api/v1/pairs/",
@@ -123,7 +122,7 @@ func TestTheOperatorIsToldWhatThereIsNot(t *testing.T) {
 	says(t, "too large", a, 413, refusal("The body is larger than 65536 bytes."))
 }
 
-func TestAMemberOfAWrongTypeIsNamedAsTheClientKnowsIt(t *testing.T) {
+func TestMemberOfWrongTypeIsNamedInJSONTerms(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
 	const not = "the body is not the JSON object that is expected: "
@@ -389,11 +388,11 @@ func TestDepositsAreMadeOnceForEachReference(t *testing.T) {
 	f(`{"account":"alice","currency":"BTC","amount":1.6,"reference":"wire 1"}`, 400, conflict)
 }
 
-func TestADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T) {
-	bubble(t, testADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt)
+func TestDepositOfUnknownOutcomeNamesItsReference(t *testing.T) {
+	bubble(t, testDepositOfUnknownOutcomeNamesItsReference)
 }
 
-func testADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T) {
+func testDepositOfUnknownOutcomeNamesItsReference(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Request, o.Timing.Stall = time.Second, 20*time.Millisecond
 	})
@@ -423,7 +422,7 @@ func testADepositOfUnknownOutcomeSaysUnderWhichReferenceToRepeatIt(t *testing.T)
 			`","repeated":true}`)
 }
 
-func TestADepositWhoseBalanceCannotBeReadSaysThatItWasMade(t *testing.T) {
+func TestDepositWithUnreadableBalanceIsReportedAsMade(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) { o.Limits.Reads = 0 })
 	h.account("bob")
 	a := asOperator(t, h.gateway)("POST", "/operator/v1/deposits",
@@ -431,7 +430,7 @@ func TestADepositWhoseBalanceCannotBeReadSaysThatItWasMade(t *testing.T) {
 	says(t, "deposit", a, 503, refusal(
 		`deposit 1 was made, with the reference "r", but its balance cannot be told: too many requests are in flight`))
 	if got := a.header.Peek("Retry-After"); len(got) > 0 {
-		t.Errorf("what was done is answered with Retry-After %s", got)
+		t.Errorf("a completed action is answered with Retry-After %s", got)
 	}
 }
 

@@ -37,7 +37,7 @@ var (
 		`"\u0085"`}
 )
 
-// The fields of operators' requests, with good values of all that must be there.
+// The fields of operators' requests, with good values of all required ones.
 var operatorFields = []struct {
 	path string
 	good map[string]string
@@ -83,7 +83,7 @@ var operatorFields = []struct {
 		"archive": {"1", "true", "{}", `"/no/such/folder"`, `"\u0000"`}}},
 }
 
-// nothing is a value that is as good as none.
+// nothing is a value equivalent to none.
 func nothing(v string) bool { return v == "" || v == "null" || v == `""` }
 
 // moderated is trading with two withdrawals of carol's: 1 is new, 2 is verified.
@@ -237,7 +237,7 @@ func TestWithdrawalsAreListedForOperators(t *testing.T) {
 	f("?account=carol", 3, 4, 2, 1) // the pending withdrawals come first
 }
 
-// A tampered store changes what is written behind the engine's back.
+// A tampered store changes written data without the engine.
 type tampered struct {
 	persistence.Store
 	apply atomic.Pointer[func(*persistence.Writes)]
@@ -275,7 +275,7 @@ func (h *harness) audit(differences ...string) {
 	}
 }
 
-func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
+func TestAuditFindsTampering(t *testing.T) {
 	p := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {
 		p.Store = o.Store
@@ -313,14 +313,14 @@ func TestTheAuditFindsWhatWasChangedBehindTheEnginesBack(t *testing.T) {
 	h.audit("account alice, BTC: projected are 0 with 0 reserved, committed 10 with 1")
 	plant("6", func(w *persistence.Wallet) { w.Name = "alison" })
 	h.audit("there is a projected wallet of account 1 alison, which does not exist")
-	h.crash() // the projection was wrong, and a restart does not look at it
+	h.crash() // the projection was wrong, and a restart does not check it
 	h.start()
 	h.audit("there is a projected wallet of account 1 alison, which does not exist")
 	plant("7", func(*persistence.Wallet) {})
 	h.audit()
 }
 
-// The wallet's decision is told even while the history stands still.
+// The wallet's decision is answered even while the history hangs.
 func TestAWithdrawalIsAnsweredWithoutTheHistory(t *testing.T) {
 	p := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {
@@ -372,7 +372,7 @@ func rational(t *testing.T, text string) *big.Rat {
 	return r
 }
 
-// checkStatement adds an account's statement up, in every currency, and compares the sums with the
+// checkStatement adds up an account's statement, in every currency, and compares the sums with the
 // account's balances.
 func checkStatement(t *testing.T, h *harness, account string) (causes map[string]int) {
 	t.Helper()
@@ -421,8 +421,8 @@ func checkStatement(t *testing.T, h *harness, account string) (causes map[string
 	return causes
 }
 
-// happens lets one thing happen to an account. withdrawals counts the withdrawals so far, and i
-// makes references of deposits.
+// happens makes one random event of an account. withdrawals counts the withdrawals so far, and i
+// numbers references of deposits.
 func (h *harness) happens(random *rand.Rand, owner string, i int, withdrawals *int) {
 	h.t.Helper()
 	switch random.IntN(12) {
@@ -529,7 +529,7 @@ func TestAStatementAddsUpAlsoWhenTheClockWentBack(t *testing.T) {
 	}
 }
 
-func TestADepositIsUnavailableWhileTheStoreDoesNotKnowReferences(t *testing.T) {
+func TestDepositIsUnavailableWithoutReferenceLookup(t *testing.T) {
 	h, store := newStubborn(t, func(*actors.Options) {})
 	ask := asOperator(t, h.gateway)
 	const body = `{"account":"bob","currency":"USDT","amount":"5","reference":"one"}`

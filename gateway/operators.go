@@ -19,7 +19,7 @@ import (
 )
 
 // The operator's listener. Over TCP every request carries the bearer token; over the operator's
-// socket the system tells the user: see package listen. Package operator answers requests. The
+// socket the kernel reports the user: see package listen. Package operator answers requests. The
 // listener also has /metrics and /debug/pprof, in the forms that Prometheus and pprof read: see
 // metrics.go and profiles.go.
 
@@ -31,7 +31,7 @@ type operatorListener struct {
 	meter    *meter
 	paths    map[string]int          // number of each route in meter
 	scrape   fasthttp.RequestHandler // of /metrics
-	passed   *fasthttp.Server        // of requests that other nodes have passed on: see ServeNode
+	passed   *fasthttp.Server        // of requests relayed by other nodes: see ServeNode
 }
 
 func newOperatorListener(e *edge, scrape fasthttp.RequestHandler) *operatorListener {
@@ -42,7 +42,7 @@ func newOperatorListener(e *edge, scrape fasthttp.RequestHandler) *operatorListe
 		certificate: o.OperatorCertificate}}
 	l.operator = operator.New(operator.Options{Log: o.Log, Token: o.OperatorToken,
 		Commit: o.Build.Commit, Archive: o.Archive, Cluster: o.Cluster, Memory: o.Tasks,
-		Reload: o.Reload, Clock: e.now})
+		Reloader: o.Reload, Clock: e.now})
 	l.meter, l.paths = newOperatorMeter()
 	l.server = e.server(l.handle, l.broken, l.body)
 	l.server.HeaderReceived = l.head
@@ -74,8 +74,8 @@ func (l *operatorListener) routeNumber(ctx *fasthttp.RequestCtx) int {
 	return l.paths[path] // 0, which is unmatched, if there is none
 }
 
-// serveOn serves until the server ends. It returns listen.ErrPlain if the token could be read on
-// the way. On a socket it asks the system for users, and takes no token.
+// serveOn serves until the server ends. It returns listen.ErrPlain if the token would cross the
+// network in clear text. On a socket it asks the kernel for users, and takes no token.
 func (l *operatorListener) serveOn(on net.Listener) error {
 	if socket, ok := on.(*net.UnixListener); ok {
 		l.local.Store(true)
@@ -90,13 +90,13 @@ func (l *operatorListener) serveOn(on net.Listener) error {
 // refuseOperator answers one connection too many.
 func refuseOperator(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, api.TooManyConnections, "") }
 
-// A nodeConn is a connection on which another node has passed a request on.
+// A nodeConn is a connection with a request that another node relays.
 type nodeConn struct {
 	net.Conn
 	node string // that has proved its name
 }
 
-// serveNode answers one request that another node has passed on, and closes the connection.
+// serveNode answers one request that another node relays, and closes the connection.
 func (l *operatorListener) serveNode(node string, conn net.Conn) {
 	if err := l.passed.ServeConn(&nodeConn{conn, node}); err != nil {
 		l.log.Debug("an operator's request through another node has ended", "node", node,
@@ -104,8 +104,8 @@ func (l *operatorListener) serveNode(node string, conn net.Conn) {
 	}
 }
 
-// peerOf returns the client of a request. Wrong tokens that another node passes on count against
-// that node.
+// peerOf returns the client of a request. Wrong tokens relayed by another node count against that
+// node.
 func (l *operatorListener) peerOf(ctx *fasthttp.RequestCtx) operator.Peer {
 	if c, ok := ctx.Conn().(*nodeConn); ok {
 		from, _ := netip.AddrFromSlice(ctx.RemoteIP())
@@ -148,7 +148,7 @@ func (l *operatorListener) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	listen.Authenticated(ctx.Conn())
-	// even while the engine or the store stands still, because that is its subject
+	// even while the engine or the store hangs, because that is its purpose
 	if watch != nil && from.Node == "" {
 		watch(ctx)
 		return
@@ -158,21 +158,20 @@ func (l *operatorListener) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// showsOperator reports whether a request's head shows an operator: the head has the token, or the
+// showsOperator reports whether a request's head proves an operator: the head has the token, or the
 // request came over the socket.
 func (l *operatorListener) showsOperator(h *fasthttp.RequestHeader) bool {
 	return l.local.Load() || l.operator.ShowsToken(h)
 }
 
-// head decides by a request's head how much of the body is read, and how long the answer
-// may take. With the token the body is read, and the answer may take as long as the long answers.
-// Chunks are read either way, within the limits, because a body that breaks off leaves the server
-// without the head.
+// head decides by a request's head how much of the body is read, and how long the answer may take.
+// With the token the body is read, and the answer has the time of long answers. Chunks are read
+// either way, within the limits, because a body that breaks off leaves the server without the head.
 func (l *operatorListener) head(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return l.headOf(h, l.showsOperator(h))
 }
 
-// headOfNode is head for a request that another node has passed on.
+// headOfNode is head for a request that another node relays.
 func (l *operatorListener) headOfNode(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return l.headOf(h, l.operator.ShowsToken(h))
 }
@@ -189,10 +188,10 @@ func (l *operatorListener) headOf(h *fasthttp.RequestHeader, shown bool) fasthtt
 	return fasthttp.RequestConfig{}
 }
 
-// body returns the length of the longest body that is read after a head, in bytes.
+// body returns the maximum length of a body after a head, in bytes.
 func (l *operatorListener) body(h *fasthttp.RequestHeader) int { return l.bodyOf(l.head(h)) }
 
-// bodyOfNode is body for a request that another node has passed on.
+// bodyOfNode is body for a request that another node relays.
 func (l *operatorListener) bodyOfNode(h *fasthttp.RequestHeader) int {
 	return l.bodyOf(l.headOfNode(h))
 }

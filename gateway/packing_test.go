@@ -18,8 +18,8 @@ func plain(t *testing.T, a answer) string {
 	return string(b)
 }
 
-// Large public answers are packed for clients that take gzip, and say the same. Small ones, private
-// ones and failures never are.
+// Large public answers are packed for clients that take gzip, with the same content. Small ones,
+// private ones and failures never are.
 func TestLargePublicAnswersArePacked(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")

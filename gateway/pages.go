@@ -7,7 +7,7 @@ import (
 	"exchange/web"
 )
 
-// docs serves the page at /docs and its files. A slash at the end and a query mean nothing here.
+// docs serves the page at /docs and its files. A slash at the end and a query are ignored.
 func docs(r *request) {
 	name, _ := r.ctx.UserValue("file").(string)
 	h := &r.ctx.Response.Header

@@ -13,10 +13,9 @@ import (
 	"exchange/gateway/sign"
 )
 
-// What an observer passes on: it has no material of keys, so it finds the key of a request and
-// reads its fields, and the node that leads verifies what was signed, by the same checks and in the
-// same order as a request of its own. An answer goes to the client once that node has verified the
-// request.
+// An observer forwards requests: it has no key material, so it finds the key of a request and reads
+// its fields, and the leader verifies the signature, by the same checks and in the same order as
+// for its own requests. An answer goes to the client once the leader has verified the request.
 
 var passedCalls = sync.Pool{New: func() any {
 	c := new(passedCall)
@@ -50,7 +49,7 @@ func (g *Gateway) Commands(e *actors.Engine, key *directory.Key, nonce uint64,
 	return g.passed(e, key, nonce, s, true)
 }
 
-// passed holds what an observer has passed on against all checks, and derives its commands.
+// passed runs all checks on a request forwarded by an observer, and derives its commands.
 func (g *Gateway) passed(e *actors.Engine, key *directory.Key, nonce uint64,
 	s *directory.Signed, derive bool) (_ []*actors.Command, err error) {
 	a := g.api.Load()
@@ -96,7 +95,7 @@ func (g *Gateway) passed(e *actors.Engine, key *directory.Key, nonce uint64,
 }
 
 // proven makes the checks of request.identify, from the allow-list to the signature. False: the
-// call is answered. What came over a socket has no signature: its login was verified.
+// call is answered. A request over a socket has no signature: its login was verified.
 func (c *passedCall) proven(s *directory.Signed) bool {
 	if len(c.Key.Allow) > 0 && !listen.Within(c.Key.Allow, s.Address) {
 		c.Fail(api.AddressNotAllowed, "")
@@ -153,7 +152,7 @@ func (c *passedCall) refusal(unproven bool) error {
 		Body: append([]byte(nil), body...)}
 }
 
-// passOn prepares a request of a key whose signatures this process cannot verify.
+// passOn prepares a forwarded request: this process cannot verify its key's signatures.
 func (r *request) passOn(o *api.Operation, key *directory.Key, nonce uint64,
 	signature, raw []byte) {
 	s := &directory.Signed{Method: o.Method, Path: o.Path, Address: r.address(),
@@ -173,8 +172,8 @@ func (r *request) passOn(o *api.Operation, key *directory.Key, nonce uint64,
 	}
 }
 
-// confirmPassed lets an answer out once the node that leads has verified the request, which it was
-// asked to with what the request has asked for, if that was anything.
+// confirmPassed lets an answer out once the leader has verified the request, either with the
+// request's query or on its own.
 func (r *request) confirmPassed(o *api.Operation) {
 	if r.Key == nil || r.Key.Signed == nil {
 		return
@@ -189,7 +188,7 @@ func (r *request) confirmPassed(o *api.Operation) {
 		return
 	}
 	listen.Authenticated(r.ctx.Conn())
-	r.rate = r.edge.limits.told(r.Key, o, r.commands, r.cancels, r.at)
+	r.rate = r.edge.limits.takePermitted(r.Key, o, r.commands, r.cancels, r.at)
 }
 
 // verifyLogin returns nil if the signature of a login's challenge is right.

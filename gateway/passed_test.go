@@ -12,9 +12,9 @@ import (
 	"exchange/gateway/sign"
 )
 
-// The node that leads holds what an observer passes on against all that it checks for clients of
-// its own. The observer names the client's address, and nothing else.
-func TestTheNodeThatLeadsChecksWhatAnObserverPassesOn(t *testing.T) {
+// The leader runs its own clients' checks on requests forwarded by an observer. The observer names
+// the client's address, and nothing else.
+func TestLeaderChecksForwardedRequests(t *testing.T) {
 	h := newHarness(t, func(o *actors.Options) {
 		o.Pairs[0].MinimumOrderValue = money.Amount(1e8).Balance()
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/fasthttp/websocket"
 )
 
-// A crowded exchange has so many places, and trades.
+// A crowded exchange has a number of places, and trades.
 func crowded(t *testing.T, places int) (h *harness, l *network) {
 	h = traded(t)
 	h.retune(func(o *Options) { o.Connections = places })
@@ -20,8 +20,7 @@ func crowded(t *testing.T, places int) (h *harness, l *network) {
 	return h, h.served()
 }
 
-// When subscribers have all places, which none of them gives up, a supervisor on this machine is
-// answered all the same.
+// Even when subscribers hold all places, a supervisor on this machine is answered.
 func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h, l := crowded(t, 3)
@@ -30,7 +29,7 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 		}
 		talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 503)
 		h.gateway.public.places.SetSpare(1)
-		for range 5 { // the spare place has an idle connection from then on
+		for range 5 { // the spare place has an idle connection afterwards
 			talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 200)
 			h.gateway.idle(t, 1)
 		}
@@ -46,8 +45,8 @@ func TestThePublicListenerHasSparePlaces(t *testing.T) {
 	}
 }
 
-// occupiers take all places from eight addresses and hold them. Some say nothing, some send a part
-// of a request, some were answered, and some have a stream without a subscription.
+// occupiers take all places from eight addresses and hold them. Some send nothing, some a part of a
+// request, some were answered, and some have a stream without a subscription.
 func occupiers(t *testing.T, l *network, places int) {
 	t.Helper()
 	for i := range places {
@@ -80,7 +79,7 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	heard := func(what string) {
+	receive := func(what string) {
 		t.Helper()
 		for {
 			_, text, err := c.ReadMessage()
@@ -96,12 +95,12 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 		t.Helper()
 		worked(t, c.WriteMessage(websocket.TextMessage, []byte(text)))
 	}
-	heard("0{")
+	receive("0{")
 	say("40")
-	heard("40{")
+	receive("40{")
 	if channel != "" {
 		say(`42["subscribe","` + channel + `"]`)
-		heard(`42["subscribe.success"`)
+		receive(`42["subscribe.success"`)
 	}
 	return c
 }
@@ -125,7 +124,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		// shares an address with others
 		watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
 		poll := h.polled(streamPath) // in memory: its request goes over TCP
-		poll.hears("40{")
+		poll.receives("40{")
 		held := dialedFrom(t, "127.0.0.12", l)
 		if _, err := io.WriteString(held,
 			"GET "+poll.path+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
@@ -160,7 +159,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 	})
 }
 
-// idle waits until so many connections could be given up.
+// idle waits until n connections could be given up.
 func (g *Gateway) idle(t *testing.T, n int) {
 	t.Helper()
 	eventually(t, "connections are idle", func() bool { return g.public.places.Idle() == n })

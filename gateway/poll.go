@@ -6,34 +6,34 @@ import (
 )
 
 const (
-	// pollFresh is the age up to which a polled value is not looked up again. However many scrapes
-	// come, a look is at most so often.
+	// pollFresh is the age up to which a polled value is reused. It bounds the rate of lookups,
+	// whatever the rate of scrapes.
 	pollFresh = 5 * time.Second
-	// pollPatience is how long a scrape waits for a look, so that a disk, a store or a fold that
+	// pollPatience bounds a scrape's wait for a lookup, so that a disk, a store or a fold that
 	// hangs hides no other number.
 	pollPatience = 500 * time.Millisecond
-	// pollKept is the age up to which a value counts while newer looks fail or hang.
+	// pollKept is the age up to which a value counts while newer lookups fail or hang.
 	pollKept = 2 * time.Minute
 )
 
-// A poll has a value that takes longer to look up than a scrape may. The first scrape after a while
-// begins a look, and all scrapes wait for it a little. One look is under way at a time.
+// A poll holds a value whose lookup takes longer than a scrape may. The first scrape after a while
+// starts a lookup, and all scrapes wait for it a little. One lookup runs at a time.
 type poll[T any] struct {
-	fresh time.Duration // pollFresh; of tests another
+	fresh time.Duration // pollFresh; different in tests
 
 	mu     sync.Mutex
-	value  *T            // guarded by mu; nil: there is none
-	at     time.Time     // guarded by mu: when it was looked up
-	ending chan struct{} // guarded by mu: closed behind the look under way; nil: none is
+	value  *T            // guarded by mu; nil: none
+	at     time.Time     // guarded by mu: time of its lookup
+	ending chan struct{} // guarded by mu: closed after the running lookup; nil: none runs
 }
 
-// newest returns the newest value; nil: there is none, or it is too old. It waits for a look, which
+// newest returns the newest value; nil: there is none, or it is too old. It waits for lookup, which
 // returns nil if it fails.
-func (p *poll[T]) newest(patience time.Duration, look func() *T) *T {
+func (p *poll[T]) newest(patience time.Duration, lookup func() *T) *T {
 	p.mu.Lock()
 	if p.ending == nil && (p.value == nil || time.Since(p.at) > p.fresh) {
 		p.ending = make(chan struct{})
-		go p.look(look)
+		go p.lookup(lookup)
 	}
 	ending := p.ending
 	p.mu.Unlock()
@@ -53,8 +53,8 @@ func (p *poll[T]) newest(patience time.Duration, look func() *T) *T {
 	return p.value
 }
 
-func (p *poll[T]) look(look func() *T) {
-	at, value := time.Now(), look()
+func (p *poll[T]) lookup(lookup func() *T) {
+	at, value := time.Now(), lookup()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if value != nil {

@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// A look that hangs hides nothing, and no second one begins beside it. What it finds at last
-// counts.
-func TestAHangingLookHoldsUpNoScrape(t *testing.T) {
+// A hanging lookup hides nothing, and no second one begins beside it. Its late result counts.
+func TestHangingLookupDelaysNoScrape(t *testing.T) {
 	p := poll[int]{fresh: time.Hour}
-	looks, found := make(chan struct{}), make(chan *int)
-	look := func() *int {
-		looks <- struct{}{}
+	lookups, found := make(chan struct{}), make(chan *int)
+	lookup := func() *int {
+		lookups <- struct{}{}
 		return <-found
 	}
 	waited := make(chan *int)
-	go func() { waited <- p.newest(time.Hour, look) }()
-	<-looks
+	go func() { waited <- p.newest(time.Hour, lookup) }()
+	<-lookups
 	for range 3 {
-		if v := p.newest(time.Nanosecond, look); v != nil {
+		if v := p.newest(time.Nanosecond, lookup); v != nil {
 			t.Fatalf("%d was never found", *v)
 		}
 	}
@@ -27,13 +26,13 @@ func TestAHangingLookHoldsUpNoScrape(t *testing.T) {
 	if v := <-waited; v != &seven {
 		t.Errorf("the scrape that waited got %v", v)
 	}
-	if v := p.newest(time.Hour, look); v != &seven {
-		t.Errorf("what is fresh is looked up again, with %v", v)
+	if v := p.newest(time.Hour, lookup); v != &seven {
+		t.Errorf("a fresh value is looked up again, with %v", v)
 	}
 }
 
-// A failed look leaves the value before it, which counts for a while.
-func TestAFailedLookLeavesTheValueBefore(t *testing.T) {
+// A failed lookup keeps the previous value, which counts for a while.
+func TestFailedLookupKeepsPreviousValue(t *testing.T) {
 	p := poll[int]{fresh: -1}
 	seven, eight := 7, 8
 	for i, c := range []struct{ finds, want *int }{{nil, nil}, {&seven, &seven}, {nil, &seven},

@@ -17,8 +17,9 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// alertCases say of each alert at which series it fires after ten minutes, an hour if it waits for
-// that long, and at which it must not. Series have a sample each five seconds, as promtool writes.
+// alertCases contain for each alert the series at which it fires after ten minutes, or an hour if
+// it waits for that long, and those at which it must not. Series have a sample each five seconds,
+// as promtool writes.
 var alertCases = map[string]struct{ fires, quiet []string }{
 	"ExchangeDown": {[]string{`up{job="exchange"} 0x120`}, []string{`up{job="exchange"} 1x120`}},
 	"ExchangeNotReady": {
@@ -65,7 +66,7 @@ var alertCases = map[string]struct{ fires, quiet []string }{
 			`exchange_disk_size_bytes{folder="data"} 1e11x120`},
 		[]string{`exchange_disk_free_bytes{folder="data"} 1e10x120`,
 			`exchange_disk_size_bytes{folder="data"} 1e11x120`,
-			`exchange_disk_free_bytes{folder="archive"} 1e11x120`, // of much 5 % are enough
+			`exchange_disk_free_bytes{folder="archive"} 1e11x120`, // of a large disk 5 % are enough
 			`exchange_disk_size_bytes{folder="archive"} 2e12x120`}},
 	"ExchangeDiskFillsSoon": {
 		[]string{`exchange_disk_free_bytes{folder="data"} 100000000000-10000000x740`},
@@ -77,10 +78,10 @@ var alertCases = map[string]struct{ fires, quiet []string }{
 			`exchange_store_memory_limit_bytes{instance="a"} 100x120`,
 			`exchange_store_memory_bytes{instance="b"} 0x120`, // another store
 			`exchange_store_memory_limit_bytes{instance="b"} 0x120`,
-			`exchange_store_memory_bytes{instance="c"} 9x120`, // it does not tell
+			`exchange_store_memory_bytes{instance="c"} 9x120`, // unknown limit
 			`exchange_store_memory_limit_bytes{instance="c"} 0x120`}},
-	// Times are negative, because promtool's clock begins at 0. A node that knows of no backup does
-	// not count beside one that does, also when that one is gone.
+	// Times are negative, because promtool's clock begins at 0. A node without a backup does not
+	// count beside one that has one, also when that one is gone.
 	"ExchangeBackupOld": {
 		[]string{`exchange_backup_success_timestamp_seconds{job="j",instance="a"} -129601x740`,
 			`exchange_backup_success_timestamp_seconds{job="j",instance="b"} -999999x740`},

@@ -22,7 +22,7 @@ type publicListener struct {
 	listener
 	endpoints map[string]*endpoint // by path
 	routes    *router.Router
-	site      map[string]int // numbers of the pages' routes in the meter
+	site      map[string]int // numbers of the web pages' routes in the meter
 	stream    *mount
 }
 
@@ -86,8 +86,8 @@ func (p *publicListener) serveOn(l net.Listener) error {
 	})
 }
 
-// route finds a request's endpoint by its path without the last slash, for every method. A page is
-// looked for last, so that it costs commands no time.
+// route finds a request's endpoint by its path without the last slash, for every method. Pages are
+// tried last, so that they cost commands no time.
 func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx)
@@ -113,7 +113,7 @@ func (p *publicListener) route(ctx *fasthttp.RequestCtx) {
 		r.site(to, string(path))
 		return
 	}
-	if r.takesPublic() {
+	if r.mayTakePublic() {
 		r.Fail(api.NotFound, "")
 	}
 	r.send()
@@ -140,9 +140,9 @@ func unescaped(path []byte) []byte {
 	return plain
 }
 
-// broken answers bytes that never became a request. If the body is too large, the path, the
-// method and the headers are known by then, and are checked first. A body in chunks is the
-// exception, because the server has forgotten its head by then.
+// broken answers bytes that never became a request. If the body is too large, the path, the method
+// and the headers are known by then, and are checked first. A body in chunks is the exception,
+// because the server has forgotten its head by then.
 func (p *publicListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	f, about := p.classify(&ctx.Request.Header, err)
 	if f == api.BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
@@ -151,7 +151,7 @@ func (p *publicListener) broken(ctx *fasthttp.RequestCtx, err error) {
 		return
 	}
 	if c := listen.Of(ctx.Conn()); f == api.RequestTimeout && c != nil && c.IsSilent() {
-		// browsers open connections that they may not need: that is no request
+		// browsers open spare connections: that is no request
 		r := newRequest(p.edge, ctx)
 		r.route = malformed
 		r.Fail(f, about)
@@ -165,7 +165,7 @@ func (p *publicListener) broken(ctx *fasthttp.RequestCtx, err error) {
 func (p *publicListener) malformed(ctx *fasthttp.RequestCtx, f *api.Failure, about string) {
 	r := newRequest(p.edge, ctx)
 	r.route = malformed
-	if r.takesPublic() {
+	if r.mayTakePublic() {
 		r.Fail(f, about)
 	}
 	r.send()

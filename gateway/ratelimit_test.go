@@ -45,7 +45,7 @@ func every(o *Options, rate Rate) {
 	}
 }
 
-// from is the header with which a proxy says where a request comes from.
+// from is the header in which a proxy names the origin of a request.
 func from(address string) []string { return []string{"X-Forwarded-For", address} }
 
 const (
@@ -289,7 +289,7 @@ func TestWrongSignaturesCountAgainstTheirAddressAlone(t *testing.T) {
 		throttled(t, x.what, a, 9, 9)
 		if !a.header.ConnectionClose() && x.status != 413 ||
 			len(a.header.Peek("WWW-Authenticate")) > 0 {
-			t.Errorf("%s: the connection goes on\n%s", x.what, a.header)
+			t.Errorf("%s: the connection stays open\n%s", x.what, a.header)
 		}
 	}
 	served(t, "public", h.do("GET", publicPath, "", "", headers("bob")...), 200, 3, 2, 1)
@@ -397,7 +397,7 @@ func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 			}
 		}
 	}
-	// A proxy elsewhere may say that it speaks for this machine. That is not this machine.
+	// A proxy elsewhere may claim to forward for this machine. That is not this machine.
 	h.gateway.opts.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 	for i := range 3 {
 		ctx := probing("/healthz", "192.0.2.1")
@@ -560,7 +560,7 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 		f("192.0.2.9", garbage+",192.0.2.9")
 		f("192.0.2.9", garbage, "192.0.2.9")
 	}
-	// Only so much of its end is looked at, in all lines together.
+	// Only a bounded part of its end is read, in all lines together.
 	chain := strings.Repeat("10.0.0.2,", (maxForwarded-len("192.0.2.1,"))/len("10.0.0.2,"))
 	f("192.0.2.1", "192.0.2.1,"+chain)
 	f("192.0.2.1", "192.0.2.1", chain)
@@ -569,7 +569,7 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded))
 	// cut before a comma
 	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded-len("10.0.0.2")-1)+"10.0.0.2")
-	for pad := range 40 { // an address that is cut is not taken for another
+	for pad := range 40 { // a truncated address is not mistaken for another
 		f := forwarded([][]byte{[]byte(
 			"6.6.6.6,192.0.2.123" + strings.Repeat(" ", pad) + "," + chain)}, trusted,
 			peer).String()
@@ -579,8 +579,8 @@ func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
 	}
 }
 
-// A node of a cluster has the limits of each of its leads. Requests that were counted by a limit
-// that stays are still counted.
+// A node of a cluster has the limits of each of its terms. Requests already counted by an unchanged
+// limit stay counted.
 func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
 	h, _ := limited(t, func(o *Options) {
 		o.PublicRate, o.CommandRate = Rate{PerSecond: 1, Burst: 3}, Rate{PerSecond: 1, Burst: 5}
@@ -600,7 +600,7 @@ func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
 	info := decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info/", "", "",
 		from("192.0.2.2")...))
 	if r := info.Limits.Rates["commands"]; r == nil || r.PerSecond != 2 || r.Burst != 4 {
-		t.Errorf("clients are told %+v", r)
+		t.Errorf("clients receive %+v", r)
 	}
 	again(func(l *Limits) { l.PublicRate = Rate{1, 4} })
 	rated(t, "another limit", public(), 4, 1, 3)

@@ -15,12 +15,12 @@ import (
 //	public    by client address: public requests, preflights, every 404, 405, 406 and malformed
 //	          head, and the stream's handshakes, preflights and refusals
 //	reads     by key: private GETs, and refusals for a permission or a frozen account
-//	commands  by account: POSTs that ask for something
+//	commands  by account: POSTs that request something
 //	cancels   by account: POSTs that take something back
 //	failures  by client address: private requests that ended before their signature was right
 //	probes    by client address: /healthz, /readyz, /leaderz, except from this machine and proxies
 //	docs      by client address, in bytes: /docs and the OpenAPI document
-//	web       by client address, in bytes: the pages for people and their files
+//	web       by client address, in bytes: the web pages and their files
 //
 // A request with a right signature takes from the buckets of its key or account alone. So no
 // neighbour at its address, no reading key and no flood of orders keeps an owner from cancelling.
@@ -63,10 +63,10 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// tellRate writes the limit that counted a request, if one did. The headers are the tokens of a
+// writeRate writes the limit that counted a request, if one did. The headers are the tokens of a
 // full bucket, the tokens left, and the seconds until the bucket is full again. digits is room for
 // a number.
-func tellRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
+func writeRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
 	if a.Limit == 0 {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"exchange/persistence"
 )
 
-// A slowHistory is a store whose lists and look-ups of the past wait at a gate, and are counted.
+// A slowHistory is a store whose lists and lookups of the past wait at a gate, and are counted.
 type slowHistory struct {
 	persistence.Store
 	mu       sync.Mutex
@@ -114,8 +114,8 @@ func (s *slowHistory) Actions(ctx context.Context, q persistence.ActionQuery,
 	return s.Store.Actions(context.WithoutCancel(ctx), q, fn)
 }
 
-// withSlowHistory is an exchange with a past that memory does not have as a whole. Alice has the
-// keys key-0 ... key-11, so that her requests need not come in the order of one nonce.
+// withSlowHistory is an exchange with a past that memory holds only in part. Alice has the keys
+// key-0 ... key-11, so that her requests need not come in the order of one nonce.
 func withSlowHistory(t *testing.T, reads int) (*harness, *slowHistory) {
 	s := &slowHistory{}
 	h := withHistory(t, seeded(t), 2500, func(o *actors.Options) {
@@ -128,8 +128,8 @@ func withSlowHistory(t *testing.T, reads int) (*harness, *slowHistory) {
 	return h, s
 }
 
-// crowdsTheStore sends so many requests at once. As many as there are places wait for the store.
-// All others are refused at once.
+// crowdsTheStore sends many requests at once. Those that find a place wait for the store. All
+// others are refused at once.
 func (h *harness) crowdsTheStore(store *slowHistory, what string, places, requests int,
 	request func(i int) answer, refused, good func(answer) bool,
 ) {
@@ -157,7 +157,7 @@ func (h *harness) crowdsTheStore(store *slowHistory, what string, places, reques
 	if n := h.engine.Stats().ReadsInFlight; n != int64(places) {
 		t.Errorf("%s: %d reads are in flight, want %d", what, n, places)
 	}
-	h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", "").is(t, 200, what, "what is at hand")
+	h.do("GET", "/api/v1/orderbook/BTC_USDT/", "", "").is(t, 200, what, "data in memory")
 	release()
 	for range places {
 		if a := <-answers; !good(a) {
@@ -218,7 +218,7 @@ func testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 	}
 	f("withdraws", private("/api/v1/withdraws/"),
 		overloaded, func(a answer) bool { return a.status == 200 })
-	f("an order that there is not", private("/api/v1/order/999999/"),
+	f("an unknown order", private("/api/v1/order/999999/"),
 		overloaded, func(a answer) bool { return a.status == 404 })
 	for _, path := range []string{"/operator/v1/actions", "/operator/v1/withdraws?account=alice"} {
 		busy := func(a answer) bool {
@@ -227,7 +227,7 @@ func testNoMoreQueriesAreInTheStoreThanReadsMayBeInFlight(t *testing.T) {
 		}
 		f(path, operating(path), busy, func(a answer) bool { return a.status == 200 })
 	}
-	// Why a command was refused is told less exactly rather than by one query more.
+	// The reason of a refusal is less exact rather than cost another query.
 	text := func(want string) func(answer) bool {
 		return func(a answer) bool { return a.status == 400 && a.body == want }
 	}
@@ -262,17 +262,17 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 			f("?since=%d.5&limit=2000", oldest-60), f("?since=%d&limit=2000", oldest-59),
 			f("?until=%d&limit=1", newest)} {
 			if asked {
-				t.Error("the store was asked for what memory has")
+				t.Error("the store was queried for data in memory")
 			}
 		}
 		for _, asked := range []bool{f("?limit=721"), f("?since=%d&limit=2000", oldest-3600*24),
 			f("?until=%d", oldest-1)} {
 			if !asked {
-				t.Error("the store was not asked for what only it has")
+				t.Error("the store was not queried for data that only it has")
 			}
 		}
 	}
-	// However a range is asked for, each candle is encoded once.
+	// Each candle is encoded once, for all ranges.
 	for i := range 100 {
 		f("?since=%d&until=%d&limit=%d", newest-int64(i)%60, newest+int64(i), 1+i)
 	}
@@ -283,7 +283,7 @@ func TestAChartThatMemoryHasAsksTheStoreNothing(t *testing.T) {
 }
 
 // For all limits together, each entry of a book is encoded once for a part and once for the whole,
-// and none behind a limit.
+// and none beyond a limit.
 func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	h := traded(t)
 	for i := range 4 {
@@ -334,8 +334,8 @@ func TestABookIsEncodedOnceHoweverItIsAskedFor(t *testing.T) {
 	}
 }
 
-// A question that was not answered in time has done nothing, and may be asked again; only of a
-// command the outcome is unknown.
+// A query that was not answered in time has done nothing, and may be repeated; only a command's
+// outcome is unknown.
 func TestAnOperatorsQuestionWithoutAnAnswerHasNoUnknownOutcome(t *testing.T) {
 	store := &tampered{}
 	h := newHarness(t, func(o *actors.Options) {

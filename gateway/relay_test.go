@@ -18,7 +18,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// passing is the node a, which leads, and b, which follows it and passes operators' requests on.
+// passing is the leader a, and b, a follower that relays operators' requests.
 type passing struct {
 	*harness
 	follower *Gateway
@@ -32,7 +32,7 @@ func newPassing(t *testing.T) *passing {
 	h, c := aNode(t)
 	c.set(func(s *operator.Standing) { s.Leader = "a" })
 	p := &passing{harness: h, leads: c, b: newFakeCluster()}
-	p.b.knows.Node, p.b.knows.Leader, p.b.knows.LeaderURL = "b", "a", "https://a.example.org"
+	p.b.view.Node, p.b.view.Leader, p.b.view.LeaderURL = "b", "a", "https://a.example.org"
 	p.b.dial = func(node string) (net.Conn, error) {
 		if node != "a" {
 			t.Errorf("node %s is dialed", node)
@@ -54,13 +54,13 @@ func (p *passing) node(token string) *Gateway {
 	return g
 }
 
-// ownRoutes are those that the node that is asked answers itself, and a part of the answer.
+// ownRoutes are those that the receiving node answers itself, and a part of the answer.
 var ownRoutes = map[string]string{"/operator/v1/cluster": `"node":"b"`,
 	"/operator/v1/cluster/hash":  `"node":"b"`,
 	"/operator/v1/config/reload": "JSON object", operator.DocumentPath: `"openapi":"3.1.0"`}
 
-// Each route answers the same at both nodes, but for those that tell of the node that is asked.
-func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
+// Each route answers the same at both nodes, except those about the receiving node.
+func TestFollowerRelaysOperatorRequests(t *testing.T) {
 	p := newPassing(t)
 	there, here := asOperator(t, p.gateway), asOperator(t, p.follower)
 	a := here("POST", "/operator/v1/deposits",
@@ -99,12 +99,12 @@ func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
 		}
 		want := there(method, path+queries[path], body)
 		same := changing.ReplaceAllString(got.body, "") == changing.ReplaceAllString(want.body, "")
-		if path == "/operator/v1/backup" { // is sealed anew each time
+		if path == "/operator/v1/backup" { // is sealed again each time
 			same = len(got.body) > 100 && got.body[:4] == want.body[:4]
 		}
 		if got.status != want.status || !same || string(got.header.ContentType()) !=
 			string(want.header.ContentType()) {
-			t.Errorf("%s:\n%d %s %.300s, and at the node that leads\n%d %s %.300s", route,
+			t.Errorf("%s:\n%d %s %.300s, and at the leader\n%d %s %.300s", route,
 				got.status, got.header.ContentType(), got.body, want.status,
 				want.header.ContentType(), want.body)
 		}
@@ -116,12 +116,12 @@ func TestANodeThatFollowsPassesOperatorsRequestsOn(t *testing.T) {
 	here("GET", "/operator/v1/none", "").is(t, 404)
 }
 
-// Words of the API: nothing was sent, and try again; or it may have been done.
-func TestWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
-	bubble(t, testWhatIsPassedOnIsNotDoneOrUnknown)
+// Two kinds of errors: nothing was done, and a retry is safe; or the outcome is unknown.
+func TestRelayFailureIsNotDoneOrUnknown(t *testing.T) {
+	bubble(t, testRelayFailureIsNotDoneOrUnknown)
 }
 
-func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
+func testRelayFailureIsNotDoneOrUnknown(t *testing.T) {
 	p := newPassing(t)
 	ask := asOperator(t, p.follower)
 	answers := func(text string) func(string) (net.Conn, error) {
@@ -130,7 +130,7 @@ func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 			go func() {
 				defer there.Close()
 				if _, err := http.ReadRequest(bufio.NewReader(there)); err == nil {
-					io.WriteString(there, text) //nolint:errcheck // the other end looks
+					io.WriteString(there, text) //nolint:errcheck // the other end checks
 				}
 			}()
 			return here, nil
@@ -138,7 +138,7 @@ func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 	}
 	for what, x := range map[string]struct {
 		dial  func(string) (net.Conn, error)
-		known bool // nothing was done, which POST is told, too
+		known bool // nothing was done, also for POST
 		says  string
 	}{
 		"cannot be reached": {func(string) (net.Conn, error) {
@@ -173,11 +173,11 @@ func testWhatIsPassedOnIsNotDoneOrUnknown(t *testing.T) {
 		"Authorization: Bearer "+operatorToken+"\r\n\r\n")
 	resp := must(http.ReadResponse(bufio.NewReader(c), nil))
 	if b, err := io.ReadAll(resp.Body); err == nil || string(b) != `{"a":` {
-		t.Errorf("it looks whole: %q", b)
+		t.Errorf("it seems complete: %q", b)
 	}
 }
 
-// serves has operators reach a gateway.
+// serves lets operators reach a gateway.
 func (p *passing) serves(g *Gateway) *network {
 	l := newNetwork(p.t)
 	p.t.Cleanup(func() { l.Close() })
@@ -185,15 +185,15 @@ func (p *passing) serves(g *Gateway) *network {
 	return l
 }
 
-// Both nodes check the token, and the one that leads counts what it refuses.
-func TestTheNodeThatLeadsChecksTheTokenAgain(t *testing.T) {
+// Both nodes check the token, and the leader counts its refusals.
+func TestLeaderChecksTokenAgain(t *testing.T) {
 	p := newPassing(t)
 	const other = "another-token-of-the-tests"
 	here := asOperator(t, p.node(other))
 	says := refusal("node a does not take the operator's token that node b has passed on: give " +
 		"all nodes the same token")
 	if a := here("GET", "/operator/v1/accounts", ""); a.status != 401 || p.dialed.Load() > 0 {
-		t.Errorf("a token that the node does not know is passed on: %d", a.status)
+		t.Errorf("an unknown token is relayed: %d", a.status)
 	}
 	for range operator.GuessesAtOnce {
 		a := here("POST", "/operator/v1/accounts", `{"name":"mallory"}`,
@@ -215,7 +215,7 @@ func TestTheNodeThatLeadsChecksTheTokenAgain(t *testing.T) {
 	}
 }
 
-// A request is passed on once: a node that is taken for the one that leads refuses it.
+// A request is relayed once: a node mistaken for the leader refuses it.
 func TestNoRequestIsPassedOnTwice(t *testing.T) {
 	p := newPassing(t)
 	p.gateway.SetFollower(nil, nil)
@@ -239,8 +239,8 @@ func TestNoRequestIsPassedOnTwice(t *testing.T) {
 	}
 }
 
-// A node has few requests answered by another at a time. One more is refused, and is not sent.
-func TestFewRequestsAreOnTheirWay(t *testing.T) {
+// A node relays a bounded number of requests at a time. One more is refused, and is not sent.
+func TestRelayedRequestsAreBounded(t *testing.T) {
 	p := newPassing(t)
 	ask, dial := asOperator(t, p.follower), p.b.dial
 	came, release := make(chan struct{}, node.OperatorsAtOnce), make(chan struct{})
@@ -267,19 +267,19 @@ func TestFewRequestsAreOnTheirWay(t *testing.T) {
 	ask("GET", "/operator/v1/accounts", "").is(t, 200)
 }
 
-// What another node sends instead of an operator's request changes nothing, and ends its
+// Garbage from another node instead of an operator's request changes nothing, and ends its
 // connection.
 func TestNonsenseOfANodeChangesNothing(t *testing.T) {
 	p := newPassing(t)
 	const post = "POST /operator/v1/accounts HTTP/1.1\r\nHost: x\r\n"
 	const body = "Content-Length: 18\r\n\r\n" + `{"name":"mallory"}`
-	// unlike the other one it is read before the token is looked at
+	// unlike the other one it is read before the token is checked
 	const chunks = "Transfer-Encoding: chunked\r\n\r\n12\r\n" + `{"name":"mallory"}` + "\r\n0\r\n\r\n"
 	const http1 = " HTTP/1.1\r\nHost: x\r\n"
 	right := "Authorization: Bearer " + operatorToken + "\r\n"
 	for what, x := range map[string]struct {
 		sent   string
-		status string // "": it is not answered
+		status string // "": no answer
 	}{
 		"no token":            {post + body, "401"},
 		"chunks and no token": {post + chunks, "401"},
@@ -303,7 +303,7 @@ func TestNonsenseOfANodeChangesNothing(t *testing.T) {
 			p.gateway.ServeNode("b", there)
 		}()
 		go func() {
-			io.WriteString(here, x.sent) //nolint:errcheck // it may end in the midst of it
+			io.WriteString(here, x.sent) //nolint:errcheck // it may end in the middle of it
 			if x.status == "" {
 				here.Close()
 			}
@@ -311,7 +311,7 @@ func TestNonsenseOfANodeChangesNothing(t *testing.T) {
 		here.SetReadDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // a pipe's
 		got, err := io.ReadAll(here)
 		if here.Close(); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: the connection goes on", what)
+			t.Errorf("%s: the connection stays open", what)
 		}
 		<-over
 		answered := string(got)

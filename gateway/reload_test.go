@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// A reloads answers operators as the process does that reloads.
+// A reloads answers operators like a process that reloads.
 type reloads struct {
 	done *operator.Reloaded
 	err  error
@@ -53,7 +53,7 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 	now := ask("POST", path, "{}")
 	says(t, "not now", now, 503, refusal("nothing was done: it ends"))
 	if string(now.header.Peek("Retry-After")) == "" {
-		t.Error("nothing says that nothing was done")
+		t.Error("no header shows that nothing was done")
 	}
 	if actions := ask("GET", "/operator/v1/actions", "").body; r.n != 5 ||
 		strings.Count(actions, `"words":"took up another configuration: log.level warn instead of info"`) != 1 {
@@ -61,7 +61,7 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 	}
 	r.done, r.err = &operator.Reloaded{}, nil
 	h.gateway.SetFollower(nil, nil)
-	says(t, "a node that follows", ask("POST", path, "{}"), 200, `{"applied":[],"faults":[]}`)
+	says(t, "a follower", ask("POST", path, "{}"), 200, `{"applied":[],"faults":[]}`)
 	says(t, "without a configuration", asOperator(t, newHarness(t, nil).gateway)("POST", path,
 		"{}"), 400, refusal("this process has no configuration to take up"))
 }
@@ -85,7 +85,7 @@ func TestLimitsChangeUnderLoad(t *testing.T) {
 			i := decode[exchangeInfo](t, a)
 			r := i.Limits.Rates["reads"]
 			if r == nil || r.PerSecond != r.Burst {
-				t.Errorf("clients are told %s", a.body)
+				t.Errorf("clients receive %s", a.body)
 				return
 			}
 		}
@@ -108,11 +108,11 @@ func TestLimitsChangeUnderLoad(t *testing.T) {
 	a := h.get("alice", "/api/v1/exchange-info/")
 	if i := decode[exchangeInfo](t, a); i.Limits.Rates["reads"].Burst != 2000 ||
 		!strings.Contains(a.body, `"BTC":"two"`) {
-		t.Errorf("in the end clients are told %s", a.body)
+		t.Errorf("in the end clients receive %s", a.body)
 	}
 }
 
-func TestTheMetricsTellOfReloads(t *testing.T) {
+func TestMetricsShowReloads(t *testing.T) {
 	h := newHarness(t, nil)
 	scrape := scraping(t, h.gateway)
 	began := scrape().value("exchange_config_applied_timestamp_seconds")

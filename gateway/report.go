@@ -12,8 +12,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// Answers that are failures of ours (Failure.Ours) carry an X-Request-Id. The log has that id with
-// the request and the cause. Neither queries, bodies nor headers are logged, because they have
+// Answers that are server failures (Failure.Ours) carry an X-Request-Id. The log has that id with
+// the request and the cause. Neither queries, bodies nor headers are logged, because they contain
 // keys, signatures and codes. Load, maintenance and the like are no failures: they are counted and
 // not logged.
 
@@ -22,14 +22,14 @@ import (
 type failureLog struct {
 	mu     sync.Mutex
 	second int64 // of the gateway's clock
-	logged int   // within it
-	left   int   // failures that were not logged since one was
+	logged int   // within that second
+	left   int   // failures suppressed since the last logged one
 }
 
-// failuresPerSecond is how many are logged.
+// failuresPerSecond is the maximum of logged failures a second.
 const failuresPerSecond = 20
 
-// next reports whether one more failure is logged at that time, and how many were not before it.
+// next reports whether a failure at that time is logged, and the number suppressed before it.
 func (l *failureLog) next(now int64) (ok bool, left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,14 +45,14 @@ func (l *failureLog) next(now int64) (ok bool, left int) {
 	return true, left
 }
 
-// reports name the answers that are failures of ours, and log them.
+// reports gives ids to answers that are server failures, and logs them.
 type reports struct {
 	log                 *slog.Logger
 	now                 func() int64
 	errors, unavailable failureLog // of 500 and of the others
 }
 
-// report names an answer in the log. more, the other attributes, may be empty.
+// report gives an answer an id and logs it. more, the other attributes, may be empty.
 func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
 	more ...any) (id string) {
 	id, attributes := identified(ctx, route, status, took)
@@ -60,16 +60,16 @@ func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, too
 	return id
 }
 
-// ofProbe names the answer to a probe that this process is not ready. That is no failed request,
-// and balancers ask each second: the line is for debugging.
+// ofProbe gives an id to the answer that this process is not ready. That is no failed request, and
+// balancers ask each second: the line is for debugging.
 func (s *reports) ofProbe(ctx *fasthttp.RequestCtx, route string, f *api.Failure, took int64,
 	cause error) {
 	_, attributes := identified(ctx, route, f.Status, took)
-	s.log.Debug("a probe was told that this process does not serve",
+	s.log.Debug("answered a probe: this process does not serve",
 		append(attributes, "failure", f.Name, "error", cause)...)
 }
 
-// identified gives an answer an id, and returns what the log says of each.
+// identified gives an answer an id, and returns the common attributes for the log.
 func identified(ctx *fasthttp.RequestCtx, route string, status int, took int64) (id string,
 	attributes []any) {
 	id = requestID()

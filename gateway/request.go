@@ -14,29 +14,29 @@ import (
 	"exchange/gateway/sign"
 )
 
-// A request is one request on its way through the gateway, with the memory it needs. It is pooled.
-// The goroutine of the handler owns it.
+// A request is one request in the gateway, with its memory. It is pooled. The goroutine of the
+// handler owns it.
 type request struct {
 	api.Call
 	edge *edge
 	ctx  *fasthttp.RequestCtx
 
-	from netip.Addr // address of the client; not valid: no check has asked for it yet
-	// time of arrival by the gateway's clock, for limits and for how long the request took
+	from netip.Addr // address of the client; invalid: not looked up yet
+	// time of arrival by the gateway's clock, for limits and to time the request
 	at   int64
-	rate ratelimit.Answer // the limit that the client is told about, if it has one
-	// tokens of a batch that is passed on
+	rate ratelimit.Answer // limit shown to the client, if any
+	// tokens of a forwarded batch
 	commands, cancels int
 
 	verifier sign.Verifier
 
 	private bool // caches must not keep the answer
-	probe   bool // it asks for the state of this process
+	probe   bool // it queries the state of this process
 	// pages of no other origin may read the answer, which has its own Cache-Control
 	sameOrigin bool
 	route      int      // number of its route in the meter
 	shard      uint32   // of the meter; it stays with this memory
-	written    bool     // the answer's type and body are where the server takes them from
+	written    bool     // the answer's type and body are already the server's
 	digits     [20]byte // of a number in a header
 
 	stack []byte // of a panic, for the log
@@ -57,7 +57,7 @@ func newRequest(e *edge, ctx *fasthttp.RequestCtx) *request {
 	return r
 }
 
-// Headers that every answer of the API has.
+// Headers of every answer of the API.
 var (
 	headerAllowOrigin = []byte("Access-Control-Allow-Origin")
 	anyOrigin         = []byte("*")
@@ -66,9 +66,9 @@ var (
 	headerKeepAlive   = []byte("Keep-Alive")
 
 	headerCacheControl = []byte("Cache-Control")
-	// of private answers, probes, failures and what is of a moment
+	// of private answers, probes, failures and momentary data
 	noStore = []byte("no-store")
-	// of answers that every client may see: ask again each time
+	// of answers that every client may see: revalidate each time
 	noCache = []byte("no-cache")
 
 	headerAuthenticate = []byte("WWW-Authenticate") // of 401
@@ -116,7 +116,7 @@ func (r *request) send() {
 	if r.Status == fasthttp.StatusUnauthorized {
 		h.SetCanonical(headerAuthenticate, scheme)
 	}
-	tellRate(h, &r.rate, r.digits[:0])
+	writeRate(h, &r.rate, r.digits[:0])
 	if r.Status != fasthttp.StatusNoContent && !r.written {
 		h.SetContentType("application/json")
 	}
@@ -149,15 +149,16 @@ func (r *request) pack() bool {
 	return true
 }
 
-// refuseAbsent answers what this process does not serve: it is starting, or follows another node.
+// refuseAbsent answers a request that this process does not serve: it is starting, or is a
+// follower.
 func (r *request) refuseAbsent() {
 	if leader := r.edge.refuseAbsent(&r.Call); leader != "" {
 		r.ctx.Response.Header.Set("X-Leader", leader)
 	}
 }
 
-// refuseAbsent answers a call that this process does not serve. It returns the URL of the node that
-// leads; "": none is known.
+// refuseAbsent answers a call that this process does not serve. It returns the leader's URL; "":
+// none is known.
 func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 	s, follows := e.following()
 	if !follows || s.Starting {
@@ -168,7 +169,7 @@ func (e *edge) refuseAbsent(c *api.Call) (leader string) {
 	return s.Elsewhere()
 }
 
-// report names an answer that is, or has, a failure of ours, and logs it.
+// report gives an answer that is, or contains, a server failure an id, and logs it.
 func (r *request) report(f *api.Failure, cause error, took int64) {
 	route := r.edge.meter.routes[r.route]
 	if r.probe && f.Status == fasthttp.StatusServiceUnavailable {
@@ -188,8 +189,8 @@ func (r *request) address() netip.Addr {
 	return r.from
 }
 
-// recover answers 500 for a panic in a handler: its state is the request's own, so the process goes
-// on.
+// recover answers 500 for a panic in a handler: its state is the request's own, so the process
+// continues.
 func (r *request) recover() {
 	p := recover()
 	if p == nil {
@@ -200,5 +201,5 @@ func (r *request) recover() {
 	r.send()
 }
 
-// tooLarge is the user value that says that the body of a request was not read, and its limit.
+// tooLarge is the user value that marks an unread body, and holds its limit.
 const tooLarge = "body too large"

@@ -53,7 +53,7 @@ func TestTheServersKeyIsRotatedAndNoAPIKeyIsLost(t *testing.T) {
 	works("with both keys")
 	confirm(1, codes[0]).is(t, 200, "a code that was mailed before")
 	sealed := h.hash()
-	h.crash() // without a snapshot: the records alone have to know it
+	h.crash() // without a snapshot: the records alone must contain it
 	h.start()
 	h.stillAt(sealed)
 	works("after a crash")

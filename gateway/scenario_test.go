@@ -24,7 +24,7 @@ import (
 
 // The scenarios are the specification of the exchange in examples: scripts of what users and
 // operators send and see, with the whole output compared. Each file is one exchange from its first
-// start on. Times are shown as T. Sequences are shown as N, because sent mails move them on at any
+// start on. Times are shown as T. Sequences are shown as N, because sent mails increase them at any
 // time.
 //
 //	open NAME[=EMAIL]...                              accounts with a key each
@@ -53,7 +53,7 @@ import (
 // A field is sent as it is named. The pair is BTC_USDT, and the amount is 1, unless the script says
 // otherwise. A time +S is S seconds from now.
 //
-// Run with -rewrite to write the output down anew, and read the difference.
+// Run with -rewrite to rewrite the output, and read the difference.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
 		bubble(t, func(t *testing.T) { scenario(t, path) })
@@ -76,7 +76,7 @@ func scenario(t *testing.T, path string) {
 		s := script{h: h, d: d, post: post}
 		switch d.Cmd {
 		case "limits", "restart", "crash":
-			s.delivered() // or a mail that was sent just now might be sent again
+			s.delivered() // or a mail sent just now might be sent again
 		}
 		switch d.Cmd {
 		case "open":
@@ -104,7 +104,7 @@ func scenario(t *testing.T, path string) {
 	})
 }
 
-// rest waits until both sides are equal: what an order has triggered may be on its way.
+// rest waits until both sides are equal: triggered orders may be in flight.
 func (s script) rest() {
 	if err := atRest(s.h.engine); err != nil {
 		s.h.t.Fatalf("%s: after %s: %v", s.d.Pos, s.d.Cmd, err)
@@ -125,7 +125,7 @@ func (p *postman) take(_ context.Context, m *actors.Mail) error {
 	return nil
 }
 
-// delivered waits until all mails are sent, and gives them.
+// delivered waits until all mails are sent, and returns them.
 func (s script) delivered() []actors.Mail {
 	eventually(s.h.t.(*testing.T), "all mails are sent", func() bool {
 		q := &committed.Outbox{Limit: 1}
@@ -360,7 +360,7 @@ func (s script) batch() string {
 	return strings.Join(lines, "\n")
 }
 
-// complete adds to the fields of an order what its script leaves out.
+// complete adds the default fields of an order.
 func (s script) complete(given map[string]string) {
 	_, quote := given["quote_amount"]
 	_, cost := given["cost"]
@@ -397,7 +397,7 @@ func (s script) fields() map[string]string {
 	return given
 }
 
-// form has the fields in their order, and behind them what the script adds as it is.
+// form returns the fields in their order, followed by the script's literal addition.
 func (s script) form(given map[string]string) string {
 	var form []string
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -409,7 +409,7 @@ func (s script) form(given map[string]string) string {
 	return strings.Join(form, "&")
 }
 
-// setting shows what an account or its key has set, or sets it.
+// setting shows a setting of an account or its key, or changes it.
 func (s script) setting(path string) string {
 	if given := s.fields(); len(given) > 0 {
 		return show(s.h.post(s.arg(0), path, s.form(given)))
@@ -417,7 +417,7 @@ func (s script) setting(path string) string {
 	return show(s.h.get(s.arg(0), path))
 }
 
-// order shows an order's row, once it has what the script waits for.
+// order shows an order's row, once the script's condition holds.
 func (s script) order() (row string) {
 	ask := func() { row = show(s.h.get(s.arg(0), "/api/v1/order/"+s.arg(1)+"/")) }
 	ask()
@@ -450,49 +450,49 @@ func (s script) operate() string {
 		if s.d.HasArg("cancels") {
 			in["cancels"] = true
 		}
-		return s.tell("maintenance", in)
+		return s.send("maintenance", in)
 	case "halt":
-		return s.tell("pairs/halt", map[string]any{"pair": s.arg(1), "on": on})
+		return s.send("pairs/halt", map[string]any{"pair": s.arg(1), "on": on})
 	case "freeze":
-		return s.tell("accounts/freeze", map[string]any{"account": s.arg(1), "on": on})
+		return s.send("accounts/freeze", map[string]any{"account": s.arg(1), "on": on})
 	case "fees":
-		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2),
+		return s.send("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2),
 			"maker": option("maker"), "taker": option("taker")})
 	case "usual-fees":
-		return s.tell("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2), "usual": true})
+		return s.send("fees", map[string]any{"account": s.arg(1), "pair": s.arg(2), "usual": true})
 	case "cancel":
-		return s.tell("orders/cancel", map[string]any{"order": number()})
+		return s.send("orders/cancel", map[string]any{"order": number()})
 	case "cancel-all":
-		return s.tell("orders/cancel-all",
+		return s.send("orders/cancel-all",
 			map[string]any{"account": option("account"), "pair": option("pair")})
 	case "approve":
 		body := map[string]any{"withdraw": number()}
 		if s.d.HasArg("despite-freeze") {
 			body["despite_freeze"] = true
 		}
-		return s.tell("withdraws/approve", body)
+		return s.send("withdraws/approve", body)
 	case "refuse":
-		return s.tell("withdraws/refuse",
+		return s.send("withdraws/refuse",
 			map[string]any{"withdraw": number(), "details": option("details")})
 	case "audit":
-		return s.tell("audit", struct{}{})
+		return s.send("audit", struct{}{})
 	case "withdraws":
-		return s.tell("withdraws?account="+option("account"), nil)
+		return s.send("withdraws?account="+option("account"), nil)
 	case "account":
-		return s.tell("account?name="+s.arg(1), nil)
+		return s.send("account?name="+s.arg(1), nil)
 	case "statement":
-		return s.tell("statement?account="+s.arg(1), nil)
+		return s.send("statement?account="+s.arg(1), nil)
 	case "trades":
-		return s.tell("trades?pair="+s.arg(1), nil)
+		return s.send("trades?pair="+s.arg(1), nil)
 	case "actions":
-		return s.tell("actions", nil)
+		return s.send("actions", nil)
 	}
 	s.d.Fatalf(s.h.t.(*testing.T), "an operator does not %s", what)
 	return ""
 }
 
-// tell asks the operator's listener: a POST if there is a body.
-func (s script) tell(path string, body any) string {
+// send makes a request to the operator's listener: a POST if there is a body.
+func (s script) send(path string, body any) string {
 	method, text := "GET", ""
 	if body != nil {
 		b, err := json.Marshal(body)

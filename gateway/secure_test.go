@@ -72,9 +72,9 @@ func subscribed(t *testing.T, a *tlstest.Authority, address, channels string) *l
 	}
 	t.Cleanup(func() { c.Close() })
 	l := &listeningClient{t, c}
-	l.hears(`0{"sid"`)
+	l.receives(`0{"sid"`)
 	l.say("40")
-	l.hears("40{")
+	l.receives("40{")
 	l.say(`42["subscribe",` + channels + `]`)
 	return l
 }
@@ -84,18 +84,18 @@ func (l *listeningClient) say(text string) {
 	worked(l.t, l.c.WriteMessage(websocket.TextMessage, []byte(text)))
 }
 
-// hears reads until there is a message with these words.
-func (l *listeningClient) hears(words string) {
+// receives reads until a message contains these words.
+func (l *listeningClient) receives(words string) {
 	l.t.Helper()
 	//nolint:errcheck // then reading fails too
 	l.c.SetReadDeadline(time.Now().Add(20 * time.Second))
-	var heard []string
+	var received []string
 	for {
 		_, text, err := l.c.ReadMessage()
 		if err != nil {
-			l.t.Fatalf("waiting for %s: %v, after %q", words, err, heard)
+			l.t.Fatalf("waiting for %s: %v, after %q", words, err, received)
 		}
-		heard = append(heard, string(text))
+		received = append(received, string(text))
 		switch {
 		case strings.Contains(string(text), words):
 			return
@@ -110,13 +110,13 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	client := secureClient(a)
 	sell := order("sell", "BTC_USDT", "1", "100")
 	trades := subscribed(t, a, address, `"diff.BTC_USDT"`)
-	trades.hears("subscribe.success")
+	trades.receives("subscribe.success")
 	resp, body := fetch(t, client, "POST", "https://"+address+"/api/v1/order/", sell,
 		append(signed("alice", 1, sell), "Content-Type", formType)...)
 	if resp.StatusCode != 201 || resp.TLS.Version != tls.VersionTLS13 {
 		t.Errorf("%d %s, %+v", resp.StatusCode, body, resp.TLS)
 	}
-	trades.hears(`"sell":[{"price":100,"amount":1}]`)
+	trades.receives(`"sell":[{"price":100,"amount":1}]`)
 	resp, body = fetch(t, client, "GET", "https://"+address+"/api/v1/orders/own/", "",
 		signed("alice", 2, "")...)
 	if resp.StatusCode != 200 || !strings.Contains(body, `"id":1,`) {
@@ -129,7 +129,7 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	}
 	h.verify()
 
-	// Without TLS a client is told to use it, and nothing of what the path has.
+	// Without TLS a client gets the hint to use it, and nothing of the path's content.
 	c := must(net.Dial("tcp", address))
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second)) //nolint:errcheck // then reading fails too
@@ -195,7 +195,7 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := shake(func(o *tls.Config) { o.NextProtos = []string{"h2"} }); err == nil {
-		t.Error("a client that knows nothing but HTTP/2 is let in")
+		t.Error("a client of HTTP/2 alone is let in")
 	}
 	if _, err := shake(func(o *tls.Config) { o.RootCAs = x509.NewCertPool() }); err == nil {
 		t.Error("a client that trusts no authority trusts this")

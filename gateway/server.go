@@ -25,7 +25,7 @@ type listener struct {
 	certificate *listen.Certificate // nil: plain HTTP
 }
 
-// serve serves until the server ends. refuse answers one connection too many.
+// serve serves until the server ends. refuse answers a connection above the limit.
 func (l *listener) serve(on net.Listener, refuse func(*fasthttp.RequestCtx)) error {
 	return l.server.Serve(listen.New(on, l.places, l.certificate, func(w io.Writer) {
 		var ctx fasthttp.RequestCtx
@@ -35,8 +35,8 @@ func (l *listener) serve(on net.Listener, refuse func(*fasthttp.RequestCtx)) err
 	}, l.log))
 }
 
-// server makes the server of a listener. broken answers a request that cannot be read to its end.
-// limit is the length of the longest body that is read after a head, in bytes.
+// server makes the server of a listener. broken answers a request that cannot be read completely.
+// limit is the maximum length of a body after a head, in bytes.
 func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error),
 	limit func(*fasthttp.RequestHeader) int,
 ) *fasthttp.Server {
@@ -47,7 +47,7 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 			return
 		}
 		broken(ctx, err)
-		if isTimeout(err) { // the client has had its time
+		if isTimeout(err) { // the client's time is over
 			ctx.SetConnectionClose()
 			return
 		}
@@ -58,10 +58,10 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 			if c := listen.Of(ctx.Conn()); occupied(ctx, c) {
 				h(ctx)
 				endUpgrade(ctx, c)
-				e.tellKeepAlive(ctx)
+				e.writeKeepAlive(ctx)
 			}
 		}, ErrorHandler: refuse, HeaderReceived: asMeant,
-		// A client that asks before sending its body is told at once that the body is too long.
+		// A client that asks before sending its body learns at once that the body is too long.
 		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
 			if ctx.Request.Header.ContentLength() > limit(&ctx.Request.Header) {
 				refuse(ctx, fasthttp.ErrBodyTooLarge)
@@ -70,8 +70,8 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 			e.mayWrite(ctx)
 			return fasthttp.StatusContinue
 		}, Logger: serverLog{e.log},
-		// The listener bounds connections. This leaves room for connections that are closed and not
-		// yet cleared away.
+		// The listener bounds connections. This leaves room for closed connections not yet cleaned
+		// up.
 		Concurrency: 2*e.opts.Connections + 1024, ReadBufferSize: e.opts.HeaderBytes,
 		MaxRequestBodySize: e.opts.BodyBytes,
 		ReadTimeout:        e.opts.ReadTimeout, WriteTimeout: e.opts.WriteTimeout,
@@ -83,9 +83,9 @@ func (e *edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 	}
 }
 
-// tellKeepAlive says how long the connection may be idle behind the answer, so that a client does
+// writeKeepAlive writes how long the connection may be idle after the answer, so that a client does
 // not send a request while it is being closed.
-func (e *edge) tellKeepAlive(ctx *fasthttp.RequestCtx) {
+func (e *edge) writeKeepAlive(ctx *fasthttp.RequestCtx) {
 	seconds := int64(e.opts.IdleTimeout / time.Second)
 	if seconds == 0 || ctx.Request.Header.ConnectionClose() || ctx.Response.ConnectionClose() ||
 		ctx.Hijacked() {
@@ -97,8 +97,8 @@ func (e *edge) tellKeepAlive(ctx *fasthttp.RequestCtx) {
 }
 
 // mayWrite renews the write deadline for an answer to a request that was never read. The current
-// deadline belongs to the previous answer and may have passed. That answer may still wait to be
-// written too, if both requests came together.
+// deadline belongs to the previous answer and may have passed. If both requests came together, that
+// answer may still be unwritten too.
 func (e *edge) mayWrite(ctx *fasthttp.RequestCtx) {
 	if c := ctx.Conn(); c != nil && e.opts.WriteTimeout > 0 {
 		//nolint:errcheck // then writing fails too
@@ -121,15 +121,16 @@ func occupied(ctx *fasthttp.RequestCtx, c *listen.Conn) bool {
 	return false
 }
 
-// endUpgrade closes a connection that asked for a websocket and got none, because the bytes behind
-// the request were not followed.
+// endUpgrade closes a connection whose request for a websocket failed, because the bytes after the
+// request were not followed.
 func endUpgrade(ctx *fasthttp.RequestCtx, c *listen.Conn) {
 	if c != nil && c.AskedForUpgrade() && !ctx.Hijacked() {
 		ctx.SetConnectionClose()
 	}
 }
 
-// serverLog keeps the server's own words, which come from clients' broken requests, at debug level.
+// serverLog logs the server's own messages, which come from clients' broken requests, at debug
+// level.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Printf(format string, args ...any) {
@@ -144,11 +145,11 @@ func lingerAfter(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// isSpoken reports whether a head has a version of HTTP that the edge speaks.
+// isSpoken reports whether a head has a supported version of HTTP.
 func isSpoken(h *fasthttp.RequestHeader) bool { return listen.Speaks(h.Protocol()) }
 
-// classify returns the failure of a request that cannot be read, and its about. h is its head, as
-// far as it was read.
+// classify returns the failure of an unreadable request, and its about. h is its head, as far as it
+// was read.
 func (e *edge) classify(h *fasthttp.RequestHeader, err error) (*api.Failure, string) {
 	var small *fasthttp.ErrSmallBuffer
 	switch {

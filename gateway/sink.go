@@ -8,12 +8,12 @@ import (
 	"exchange/actors/metrics"
 )
 
-// A sink takes the metrics of one scrape. Each is told once, where its numbers are: its name, its
-// help, and the names of its labels. The help has the meaning of the number and the sign to look
-// closer.
+// A sink receives the metrics of one scrape. Each is declared once, where its numbers are: its
+// name, its help, and the names of its labels. The help has the meaning of the number and its alarm
+// sign.
 type sink struct{ ch chan<- prometheus.Metric }
 
-// A family is a metric, which gets its series.
+// A family is a metric with its series.
 type family struct {
 	sink
 	desc *prometheus.Desc

@@ -10,10 +10,10 @@ import (
 	"exchange/web"
 )
 
-// The pages for people, of package web. They are no part of the API: no other origin may read them,
-// they have limits of their own, and they are there before there is an engine.
+// The web pages of package web. They are no part of the API: no other origin may read them, they
+// have limits of their own, and they are served before there is an engine.
 
-// siteRoot is the address that leads to the first page.
+// siteRoot is the address that redirects to the first page.
 const (
 	siteRoot  = "/"
 	firstPage = "/trade"
@@ -70,8 +70,8 @@ func (r *request) site(route, path string) {
 	r.send()
 }
 
-// asset answers a request for a part of a page. A page of another program gets 404, and offers to
-// reload.
+// asset answers a request for a part of a page. A page of another program version gets 404, and
+// offers to reload.
 func (r *request) asset(path string) {
 	if f := web.Asset(path); f != nil {
 		r.sendFile(f, "Accept-Encoding", forEver)
@@ -82,7 +82,7 @@ func (r *request) asset(path string) {
 
 // demoMails returns the page with the demo's mails. nil: the request is answered.
 func (r *request) demoMails(look web.Look) *web.File {
-	if !r.mayVisit(0) { // to read the folder costs more than to send the page
+	if !r.mayVisit(0) { // reading the folder costs more than sending the page
 		return nil
 	}
 	list, err := r.edge.opts.DemoMails()
@@ -94,8 +94,7 @@ func (r *request) demoMails(look web.Look) *web.File {
 	return web.MailsPage(look, list)
 }
 
-// pagePolicy keeps a page from running, loading and asking for anything that is not the
-// exchange's own.
+// pagePolicy keeps a page from running, loading and requesting anything outside the exchange.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 	"img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
@@ -116,7 +115,8 @@ func (r *request) guardPage() {
 // forEver is the Cache-Control of a file whose address names its content.
 var forEver = []byte("public, max-age=31536000, immutable")
 
-// sendFile answers with a file, or with 304 if the client has it. False: the client asks too often.
+// sendFile answers with a file, or with 304 if the client has it. False: the client exceeds its
+// limit.
 func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 	body, tag := f.Plain, f.Tag
 	packed := f.Packed != nil &&
@@ -151,11 +151,11 @@ func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 	return true
 }
 
-// leastVisit is what a request for a page counts at least, in bytes.
+// leastVisit is the least cost of a page request, in bytes.
 const leastVisit = 1024
 
-// mayVisit takes a token for each byte of an answer, of a bucket that only the pages have. A whole
-// office behind one address opens them without taking from what its programs may ask.
+// mayVisit takes a token for each byte of an answer, of the pages' own bucket. A whole office
+// behind one address opens them without taking from its programs' limits.
 func (r *request) mayVisit(bytes int) bool {
 	a, ok := r.edge.limits.web.take(&r.Call, ratelimit.AddressKey(r.address()),
 		max(bytes, leastVisit), r.at)

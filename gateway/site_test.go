@@ -94,7 +94,7 @@ func TestAPageComesInTheLookThatItsCookiesAskFor(t *testing.T) {
 		again := do("GET", "/trade", "Cookie", cookie, "If-None-Match", tag)
 		if again.StatusCode() != 304 || len(again.Body()) > 0 ||
 			len(again.Header.Peek("Content-Security-Policy")) == 0 {
-			t.Errorf("what the client has: %d", again.StatusCode())
+			t.Errorf("a page already cached by the client: %d", again.StatusCode())
 		}
 		other := do("GET", "/trade", "Cookie", "theme=dark; palette=blue", "If-None-Match", tag)
 		if other.StatusCode() != 200 {
@@ -148,7 +148,7 @@ func TestAFileIsKeptForEverAndAnotherVersionIsNotFound(t *testing.T) {
 	}
 }
 
-// Without pages their addresses are answered as any other that there is not.
+// Without pages their addresses are answered like any unknown one.
 func TestThePagesMayBeSwitchedOff(t *testing.T) {
 	files := assets(bare(Options{})("GET", "/trade").Body())
 	do := bare(Options{NoPages: true, DemoMails: func() ([]web.Mail, error) { return nil, nil }})
@@ -203,7 +203,7 @@ func TestPagesCountForThemselvesAlone(t *testing.T) {
 	}
 }
 
-// A page is there before there is an engine, on a node that follows, and while the exchange stops.
+// A page is served before there is an engine, on a follower, and while the exchange stops.
 func TestPagesNeedNoEngine(t *testing.T) {
 	h, _ := aNode(t)
 	pages := func(when string, status int) {
@@ -226,7 +226,7 @@ func TestPagesNeedNoEngine(t *testing.T) {
 	}
 }
 
-// What runs in a page of the operator's address could ask for what only operators may.
+// Scripts in a page of the operator's address could call the operator's API.
 func TestTheOperatorsListenerServesNoPage(t *testing.T) {
 	h := newHarness(t, nil)
 	ask := asOperator(t, h.gateway)
@@ -237,8 +237,8 @@ func TestTheOperatorsListenerServesNoPage(t *testing.T) {
 	}
 }
 
-// A page in a sandbox has an origin of its own. So the page at /docs asks as a page from elsewhere
-// does, and what it asks for has to let it.
+// A page in a sandbox has an origin of its own. So the page at /docs makes cross-origin requests,
+// which the API must allow.
 func TestThePageOfTheAPIHasAnOriginOfItsOwn(t *testing.T) {
 	do := bare(Options{})
 	if got := headerOf(do("GET", "/docs"), "Content-Security-Policy"); !strings.HasSuffix(got,

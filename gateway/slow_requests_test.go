@@ -14,7 +14,7 @@ import (
 	"exchange/gateway/socketio/sockettest"
 )
 
-// Clients that hold connections and give nothing for it.
+// Clients that hold connections without using them.
 
 // A slowServer has two seconds for a request, for an answer and between two of them.
 func slowServer(t *testing.T, change func(*Options)) (g *Gateway, l *network) {
@@ -87,7 +87,7 @@ func dialedFrom(t *testing.T, source string, l *network) net.Conn {
 	return c
 }
 
-// drip sends a byte now and then, until the connection takes no more.
+// drip sends a byte from time to time, until the connection takes no more.
 func drip(c net.Conn) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -98,11 +98,11 @@ func drip(c net.Conn) {
 	}
 }
 
-func TestAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
-	bubble(t, testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed)
+func TestSlowSenderIsRefusedAndOthersServed(t *testing.T) {
+	bubble(t, testSlowSenderIsRefusedAndOthersServed)
 }
 
-func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
+func testSlowSenderIsRefusedAndOthersServed(t *testing.T) {
 	g, l := slowServer(t, nil)
 	var all sync.WaitGroup
 	for name, begin := range map[string]string{
@@ -114,10 +114,10 @@ func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 			"chunked\r\n\r\nf0000\r\n",
 	} {
 		all.Go(func() {
-			for _, behind := range []bool{false, true} { // a request that was answered
+			for _, second := range []bool{false, true} { // a request that was answered
 				begun := func() net.Conn {
 					c := dialed(t, l)
-					if behind {
+					if second {
 						if a := talk(t, c, "GET", alive); a.status != 200 {
 							t.Errorf("%s: %d", name, a.status)
 						}
@@ -131,10 +131,10 @@ func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 				if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 408 ") ||
 					!strings.Contains(string(text), api.RequestTimeout.Detail) ||
 					!strings.Contains(string(text), "Connection: close\r\n") {
-					t.Errorf("%s, behind another: %v: %q, %v", name, behind, text, err)
+					t.Errorf("%s, after another: %v: %q, %v", name, second, text, err)
 				}
-				// A client that sends a byte now and then is no better off. Its answer may be lost,
-				// because the client goes on sending.
+				// A client that sends single bytes is no better off. Its answer may be lost,
+				// because the client continues to send.
 				c := begun()
 				go drip(c)
 				text, err = io.ReadAll(c)
@@ -167,14 +167,14 @@ func testAClientThatSendsTooSlowlyIsToldSoAndTheOthersAreServed(t *testing.T) {
 	}
 }
 
-// The outcome of a carried-out request is told, even if the next request on the connection is lost.
-func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
+// The outcome of a carried-out request is sent, even if the next request on the connection is lost.
+func TestAnswerIsNotLostWithTheNextRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, l := slowServer(t, nil)
 		for name, begin := range map[string]string{"headers": "GET /healthz HTTP/1.1\r\nX-A: ",
 			"a body": "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: " +
 				"1000000\r\n\r\n",
-			"what is no request": "x\r\n\r\n"} {
+			"bytes that are no request": "x\r\n\r\n"} {
 			c := dialed(t, l)
 			if _, err := io.WriteString(c, alive+begin); err != nil {
 				t.Fatal(err)
@@ -189,7 +189,7 @@ func TestAnAnswerIsNotLostWithTheRequestBehindIt(t *testing.T) {
 	})
 }
 
-// A client that asks whether it may send a body is told so, also after a long idle time of its
+// A client that asks whether it may send a body gets an answer, also after a long idle time of its
 // connection.
 func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -207,9 +207,9 @@ func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 				"100-continue\r\nContent-Length: 5\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		const told = "HTTP/1.1 100 Continue\r\n\r\n"
-		got := make([]byte, len(told))
-		if _, err := io.ReadFull(c, got); err != nil || string(got) != told {
+		const declared = "HTTP/1.1 100 Continue\r\n\r\n"
+		got := make([]byte, len(declared))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != declared {
 			t.Fatalf("%q, %v", got, err)
 		}
 		if _, err := io.WriteString(c, "hello"); err != nil {
@@ -265,7 +265,7 @@ func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 	})
 }
 
-// A client that asks for much and takes none of it does not keep the answers in memory for ever.
+// A client that requests much and takes none of it does not keep the answers in memory permanently.
 func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g, l := slowServer(t, nil)

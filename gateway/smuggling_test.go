@@ -13,8 +13,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// converse sends bytes on a new connection and reads all answers until the server closes it, which
-// may be never. So the bytes must end with a request that asks for the close.
+// converse sends bytes on a new connection and reads all answers until the server closes it. So the
+// bytes must end with a request that asks for the close.
 func converse(t *testing.T, l *network, text string, methods ...string) (statuses []int,
 	bodies []string) {
 	t.Helper()
@@ -50,7 +50,7 @@ func (h *harness) served() *network {
 // tlsHello begins a handshake of TLS.
 const tlsHello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"
 
-// The request that hides, and the one behind all others.
+// The request that hides, and the one after all others.
 const (
 	hiddenRequest = "GET /api/v1/pairs HTTP/1.1\r\nHost: x\r\n\r\n"
 	lastRequest   = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -68,8 +68,8 @@ func probe(headers string) string {
 
 func chunked(body string) string { return framed("Transfer-Encoding: chunked\r\n", body) }
 
-// Behind each request comes another one, which would be seen if the first ended elsewhere than the
-// standard says.
+// After each request comes another one, which would be seen if the first ended elsewhere than in
+// the standard.
 func TestNoRequestHidesInAnother(t *testing.T) { bubble(t, testNoRequestHidesInAnother) }
 
 func testNoRequestHidesInAnother(t *testing.T) {
@@ -129,7 +129,7 @@ func testNoRequestHidesInAnother(t *testing.T) {
 		"fields without CR":        "GET /healthz HTTP/1.1\r\nHost: x\nX-A: 1\n\n",
 		"the last field without CR": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: " +
 			"1\n\r\n",
-		"a body behind fields without CR": "POST /api/v1/order HTTP/1.1\r\nHost: " +
+		"a body after fields without CR": "POST /api/v1/order HTTP/1.1\r\nHost: " +
 			"x\nContent-Length: 5\n\nhello",
 		"a field in the first line": "GET /healthz HTTP/1.1\rContent-Length: " +
 			"5\r\nHost: x\r\n\r\n",
@@ -140,23 +140,23 @@ func testNoRequestHidesInAnother(t *testing.T) {
 		"a line in a line":              probe("X-A: 1\nContent-Length: 5\r\n"),
 		"an end without CR": strings.TrimSuffix(probe("X-A: 1\r\n"),
 			"\r\n") + "\n",
-		"CR alone":                             "GET /healthz HTTP/1.1\rHost: x\r\r",
-		"CR in a value":                        probe("X-A: 1\rContent-Length: 5\r\n"),
-		"a zero byte in a value":               probe("X-A: 1\x002\r\n"),
-		"a zero byte in a name":                probe("X\x00A: 1\r\n"),
-		"a blank in a name":                    probe("X A: 1\r\n"),
-		"no name":                              probe(": 1\r\n"),
-		"no colon":                             probe("broken\r\n"),
-		"two hosts":                            probe("Host: y\r\n"),
-		"no host":                              "GET /healthz HTTP/1.1\r\n\r\n",
-		"two blanks in the first line":         "GET  /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
-		"no version":                           "GET /healthz\r\n\r\n",
-		"a strange version":                    "GET /healthz HTTP/1.1x\r\nHost: x\r\n\r\n",
-		"TLS where there is none":              tlsHello,
-		"an extension of a chunk that goes on": chunked("5;a\nhello\r\n0\r\n\r\n"),
-		"chunks without CR":                    chunked("5\nhello\n0\n\n"),
-		"a last line without CR behind chunks": chunked("5\r\nhello\r\n0\r\n\n"),
-		"the same behind no body":              chunked("0\r\n\n"),
+		"CR alone":                               "GET /healthz HTTP/1.1\rHost: x\r\r",
+		"CR in a value":                          probe("X-A: 1\rContent-Length: 5\r\n"),
+		"a zero byte in a value":                 probe("X-A: 1\x002\r\n"),
+		"a zero byte in a name":                  probe("X\x00A: 1\r\n"),
+		"a blank in a name":                      probe("X A: 1\r\n"),
+		"no name":                                probe(": 1\r\n"),
+		"no colon":                               probe("broken\r\n"),
+		"two hosts":                              probe("Host: y\r\n"),
+		"no host":                                "GET /healthz HTTP/1.1\r\n\r\n",
+		"two blanks in the first line":           "GET  /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
+		"no version":                             "GET /healthz\r\n\r\n",
+		"a strange version":                      "GET /healthz HTTP/1.1x\r\nHost: x\r\n\r\n",
+		"TLS where there is none":                tlsHello,
+		"an extension of a chunk that continues": chunked("5;a\nhello\r\n0\r\n\r\n"),
+		"chunks without CR":                      chunked("5\nhello\n0\n\n"),
+		"a last line without CR after chunks":    chunked("5\r\nhello\r\n0\r\n\n"),
+		"the same after no body":                 chunked("0\r\n\n"),
 		"a chunk beyond 64 bits": chunked(
 			"FFFFFFFFFFFFFFFF1\r\nhello\r\n0\r\n\r\n"),
 		"a chunk of 2^63": chunked(
@@ -169,20 +169,20 @@ func testNoRequestHidesInAnother(t *testing.T) {
 		"a chunk that is too short":     chunked("3\r\nhello\r\n0\r\n\r\n"),
 		"a size of many zeros": chunked(
 			strings.Repeat("0", 100) + "5\r\nhello\r\n0\r\n\r\n"),
-		"a field behind the body": chunked("5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
-		"a length behind the body": chunked(
+		"a field after the body": chunked("5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
+		"a length after the body": chunked(
 			"5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n"),
-		"a key behind the body": chunked(
+		"a key after the body": chunked(
 			"5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
-		"an announced key behind the body": framed(
+		"an announced key after the body": framed(
 			"Transfer-Encoding: chunked\r\nTrailer: X-KEY\r\n",
 			"5\r\nhello\r\n0\r\nX-KEY: key-bob\r\n\r\n"),
-		"an address behind the body": framed(
+		"an address after the body": framed(
 			"Transfer-Encoding: chunked\r\nX-Forwarded-For: 192.0.2.1\r\n",
 			"5\r\nhello\r\n0\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n"),
-		"a field behind the body of a read": "GET /healthz HTTP/1.1\r\nHost: " +
+		"a field after the body of a read": "GET /healthz HTTP/1.1\r\nHost: " +
 			"x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n",
-		"a field behind the body, for the stream": "POST /socket.v2/?EIO=4 HTTP/1.1\r\nHost: " +
+		"a field after the body, for the stream": "POST /socket.v2/?EIO=4 HTTP/1.1\r\nHost: " +
 			"x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n",
 		"a length and chunks, for a path not there": "POST /nothing HTTP/1.1\r\nHost: " +
 			"x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -220,7 +220,7 @@ func testRequestsWithAClearEndAreAnswered(t *testing.T) {
 			[]int{unauthenticated}},
 		"an extension of a chunk": {chunked("5;a=b\r\nhello\r\n0\r\n\r\n"),
 			[]int{unauthenticated}},
-		"a blank behind a chunk's size": {chunked("5 \r\nhello\r\n0 \r\n\r\n"),
+		"a blank after a chunk's size": {chunked("5 \r\nhello\r\n0 \r\n\r\n"),
 			[]int{unauthenticated}},
 		"a request in a body": {
 			framed(fmt.Sprintf("Content-Length: %d\r\n", len(hiddenRequest)), hiddenRequest),
@@ -281,14 +281,14 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 				"Transfer-Encoding: chunked\r\n\r\n" +
 				chunks + "\r\n",
 			"a folded line": auth + "X-A: 1\r\n 2\r\n\r\n",
-			"a name behind the body": auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks +
+			"a name after the body": auth + "Transfer-Encoding: chunked\r\n\r\n" + chunks +
 				"X-Operator: eve\r\n\r\n",
-			"a token behind the body": chunked + "\r\n" + chunks + token + "\r\n",
-			"an announced token behind it": chunked + "Trailer: Authorization\r\n\r\n" + chunks +
+			"a token after the body": chunked + "\r\n" + chunks + token + "\r\n",
+			"an announced token after it": chunked + "Trailer: Authorization\r\n\r\n" + chunks +
 				token + "\r\n",
-			"a second token behind it": chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks +
+			"a second token after it": chunked + "Authorization: Bearer wrong\r\n\r\n" + chunks +
 				token + "\r\n",
-			"a token behind no body": chunked + "\r\n0\r\n" + token + "\r\n",
+			"a token after no body": chunked + "\r\n0\r\n" + token + "\r\n",
 		} {
 			statuses, bodies := converse(t, l,
 				"POST /operator/v1/accounts/freeze HTTP/1.1\r\n"+text)
@@ -301,9 +301,9 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 	})
 }
 
-// A client behind a proxy that passes on bytes behind a body must not be able to name its own
+// A client behind a proxy that passes on bytes after a body must not be able to name its own
 // address there.
-func TestBytesBehindABodyNameNoAddress(t *testing.T) {
+func TestBytesAfterABodyNameNoAddress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHarness(t, nil)
 		h.retune(func(o *Options) {
@@ -327,7 +327,7 @@ func TestBytesBehindABodyNameNoAddress(t *testing.T) {
 		}
 		statuses, bodies = converse(t, l, head+"0\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
 		if len(statuses) != 1 || statuses[0] != 400 {
-			t.Errorf("an address behind the body: %v %q", statuses, bodies)
+			t.Errorf("an address after the body: %v %q", statuses, bodies)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func dialSocket(t *testing.T, path string) net.Conn {
 	return c
 }
 
-// The system names the asking user: no token is needed, and the log of actions names the user.
+// The kernel names the user: no token is needed, and the log of actions has the user.
 func TestOverTheSocketTheUserCountsAndNoTokenIsNeeded(t *testing.T) {
 	h := newHarness(t, nil)
 	c := dialSocket(t, onSocket(t, h.gateway))
@@ -75,7 +75,7 @@ func TestOverTheSocketTheUserCountsAndNoTokenIsNeeded(t *testing.T) {
 	}
 }
 
-// Only the exchange's own user and root may: other users are told so, and nothing is done.
+// Only the exchange's own user and root may: other users get a refusal, and nothing is done.
 func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 	const stranger = 65534
 	for _, x := range []struct {
@@ -83,7 +83,7 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 		known bool
 		may   bool
 	}{{0, true, true}, {os.Geteuid(), true, true}, {stranger, true, false}, {0, false, false}} {
-		if got := (listen.User{ID: x.user, Known: x.known}).MayOperate(); got != x.may {
+		if got := (listen.User{ID: x.user, HasID: x.known}).MayOperate(); got != x.may {
 			t.Errorf("%+v: %v", x, got)
 		}
 	}
@@ -112,7 +112,7 @@ func TestOverTheSocketOtherUsersMayDoNothing(t *testing.T) {
 	h.stillAt(before)
 }
 
-// Of other users the head of a request is read, and no body.
+// For other users the head of a request is read, and no body.
 func TestOverTheSocketNoBodyOfOtherUsersIsRead(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can connect as another user")
@@ -132,7 +132,7 @@ func TestOverTheSocketNoBodyOfOtherUsersIsRead(t *testing.T) {
 	}
 }
 
-// dialAs connects as another user: the kernel notes that of the thread.
+// dialAs connects as another user: the kernel records that of the thread.
 func dialAs(t *testing.T, path string, user int) net.Conn {
 	t.Helper()
 	made := make(chan net.Conn)

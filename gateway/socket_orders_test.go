@@ -19,7 +19,7 @@ func (h *harness) loggedIn(account string) *polled {
 		`{"status":200,`) {
 		h.t.Fatal(got)
 	}
-	p.heard = ""
+	p.received = ""
 	return p
 }
 
@@ -35,7 +35,7 @@ func jsonOf(form string) string {
 	return string(b)
 }
 
-// So it is at an observer, and in a maintenance with cancels, in which a socket may cancel, also in
+// The same at an observer, and in a maintenance with cancels, in which a socket may cancel, also in
 // a batch.
 func TestASocketIsAnsweredAsARequestIs(t *testing.T) {
 	h := traded(t)
@@ -110,7 +110,7 @@ func TestASocketNeedsALoginAndThePermissionForOrders(t *testing.T) {
 	}
 	frozen := h.loggedIn("bob")
 	h.done(h.engine.Freeze("test", "bob", true))
-	frozen.hears(`42["login.end",{"detail":"The account is frozen."}]`)
+	frozen.receives(`42["login.end",{"detail":"The account is frozen."}]`)
 	if got := frozen.asks("order", args); !strings.HasPrefix(got, `{"status":40`) {
 		t.Error(got)
 	}
@@ -152,9 +152,9 @@ func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
 	last := 0
 	for i := range n {
 		head := fmt.Sprintf("43%d[", 1000+i)
-		p.hears(head)
-		_, rest, _ := strings.Cut(p.heard, "\n")
-		p.heard = strings.Replace(p.heard, "\n", "", 1)
+		p.receives(head)
+		_, rest, _ := strings.Cut(p.received, "\n")
+		p.received = strings.Replace(p.received, "\n", "", 1)
 		var a struct {
 			Status int
 			Body   struct {
@@ -167,14 +167,14 @@ func TestCommandsOfASocketKeepTheirOrder(t *testing.T) {
 			t.Fatalf("order %d: %v %.200s", i, err, rest)
 		}
 		if a.Body.OID <= last || a.Body.Amount != float64(i+1)/1000 {
-			t.Fatalf("order %d is %+v, behind %d", i, a, last)
+			t.Fatalf("order %d is %+v, after %d", i, a, last)
 		}
 		last = a.Body.OID
 	}
 }
 
-// While the store hangs, the outcome of what is in flight is unknown in time, and the rest is
-// refused; when it goes on, the socket is as before. Its heartbeat has stood still meanwhile.
+// While the store hangs, the outcome of commands in flight is unknown in time, and the rest is
+// refused; afterwards the socket works as before. Its heartbeat was suspended meanwhile.
 func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h, store := newStubborn(t, func(o *actors.Options) {
@@ -195,19 +195,19 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 		}
 		said := make(chan answer, 1)
 		go func() { said <- h.do("POST", p.path, "text/plain", strings.Join(packets, "\x1e")) }()
-		for began := time.Now(); !strings.Contains(p.heard, `"code":"outcome_unknown"`) ||
+		for began := time.Now(); !strings.Contains(p.received, `"code":"outcome_unknown"`) ||
 			time.Since(began) < 6*time.Second; { // longer than a pong may take
 			a := h.do("GET", p.path, "", "") // pings have no answer: the last POST is not taken yet
 			if a.status != 200 {
-				t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
+				t.Fatalf("%d %s, after %s", a.status, a.body, p.received)
 			}
-			p.heard += "\x1e" + a.body
+			p.received += "\x1e" + a.body
 		}
 		release()
 		(<-said).must(t, 200)
 		p.say("3")
-		p.hears("431199[")
-		p.heard = ""
+		p.receives("431199[")
+		p.received = ""
 		var got string
 		eventually(t, "a command has an outcome in time", func() bool {
 			got = p.asks("order-cancel-all", `,{"all":1}`)

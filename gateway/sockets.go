@@ -19,26 +19,26 @@ import (
 
 // The event stream: Socket.IO below two paths. Package stream makes the events.
 
-// Both paths serve all channels. Below bookPath a client that never asks for anything gets the
-// orders of all pairs.
+// Both paths serve all channels. Below bookPath a client without subscriptions gets the orders of
+// all pairs.
 const (
 	streamPath = "/socket.v2/"
 	bookPath   = "/socket.io/"
 )
 
-// A mount has the event stream on its paths.
+// A mount serves the event stream on its paths.
 type mount struct {
 	*edge
-	sockets atomic.Pointer[sockets] // nil: there is nothing to tell
+	sockets atomic.Pointer[sockets] // nil: nothing to serve
 }
 
-// sockets have the stream of one engine, or of one follower.
+// sockets serve the stream of one engine, or of one follower.
 type sockets struct {
 	server *socketio.Server
 	hub    *stream.Hub
 }
 
-// isStream reports whether a path is the stream's. As everywhere, the last slash may be missinm.
+// isStream reports whether a path is the stream's. As everywhere, the last slash may be missing.
 func isStream(path []byte) bool { return isBelow(path, streamPath) || isBelow(path, bookPath) }
 
 func isBelow(path []byte, folder string) bool {
@@ -75,7 +75,7 @@ func (m *mount) newSockets(a *api.API) *sockets {
 // belong to no session, or that are refused.
 func (m *mount) mayAsk(ctx *fasthttp.RequestCtx) error {
 	a := m.limits.public.buckets.Load().Take(ratelimit.AddressKey(m.address(ctx)), m.now())
-	tellRate(&ctx.Response.Header, &a, nil)
+	writeRate(&ctx.Response.Header, &a, nil)
 	if !a.OK {
 		m.limits.public.refused.Add(1)
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
@@ -100,7 +100,7 @@ func (m *mount) handle(ctx *fasthttp.RequestCtx) {
 	}
 	r := newRequest(m.edge, ctx)
 	r.route = uncounted
-	if r.takesPublic() {
+	if r.mayTakePublic() {
 		r.refuseAbsent()
 	}
 	r.send()
@@ -119,15 +119,15 @@ func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// end ends the sockets of an engine or a follower that has ended, and returns at once: their
-// clients may be slow.
+// end ends the sockets of an ended engine or follower, and returns at once: their clients may be
+// slow.
 func (m *mount) end() {
 	if s := m.sockets.Swap(nil); s != nil {
 		go s.close()
 	}
 }
 
-// close tells the clients and ends.
+// close notifies the clients and ends.
 func (m *mount) close() {
 	if s := m.sockets.Load(); s != nil {
 		s.close()

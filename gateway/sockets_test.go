@@ -11,10 +11,10 @@ import (
 
 // A polled client speaks Engine.IO by polling.
 type polled struct {
-	h     *harness
-	path  string // with its session
-	heard string // not waited for yet
-	asked int    // questions until now
+	h        *harness
+	path     string // with its session
+	received string // not waited for yet
+	asked    int    // questions until now
 }
 
 func (h *harness) polled(path string) *polled {
@@ -38,15 +38,15 @@ func (p *polled) say(packets string) {
 	}
 }
 
-// hears polls until there was each of these. Words that came with the last of them count for the
-// next call.
-func (p *polled) hears(words ...string) {
+// receives polls until each of these words arrived. Words that came with the last of them count for
+// the next call.
+func (p *polled) receives(words ...string) {
 	p.h.t.Helper()
 	for {
 		words = slices.DeleteFunc(words, func(w string) bool {
-			before, after, ok := strings.Cut(p.heard, w)
+			before, after, ok := strings.Cut(p.received, w)
 			if ok {
-				p.heard = before + "\n" + after
+				p.received = before + "\n" + after
 			}
 			return ok
 		})
@@ -55,12 +55,12 @@ func (p *polled) hears(words ...string) {
 		}
 		a := p.h.do("GET", p.path, "", "")
 		if a.status != 200 {
-			p.h.t.Fatalf("%d %s, after %s", a.status, a.body, p.heard)
+			p.h.t.Fatalf("%d %s, after %s", a.status, a.body, p.received)
 		}
 		if a.body == "2" {
 			p.say("3")
 		}
-		p.heard += a.body
+		p.received += a.body
 	}
 }
 
@@ -71,14 +71,14 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 	for _, path := range []string{streamPath, bookPath} {
 		p := h.polled(path)
 		p.say(`42["subscribe","ticker.BTC_USDT","book_BTC_USDT","nothing"]`)
-		p.hears(`40{"sid":"`, `subscribe.error",{"channel":"nothing"`)
-		p.hears(`42["ticker",{"timestamp"`)
+		p.receives(`40{"sid":"`, `subscribe.error",{"channel":"nothing"`)
+		p.receives(`42["ticker",{"timestamp"`)
 	}
 	silent, early := h.polled(bookPath), h.polled(streamPath)
 	early.say(`42["subscribe","trades"]`)
-	early.hears("subscribe.success")
+	early.receives("subscribe.success")
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100")).must(t, 201)
-	silent.hears(`42["book_BTC_USDT",{"success":true,"date":`)
+	silent.receives(`42["book_BTC_USDT",{"success":true,"date":`)
 }
 
 func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {

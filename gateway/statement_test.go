@@ -15,7 +15,7 @@ import (
 	"exchange/persistence"
 )
 
-// A partial is a store whose lists end behind a number of rows, or fail there.
+// A partial is a store whose lists end after a number of rows, or fail there.
 type partial struct {
 	persistence.Store
 	trades, deposits, withdrawals int // rows that are there
@@ -93,8 +93,8 @@ var bobs = []string{
 	"USDT 1000 1000 deposit",
 }
 
-// If the history has fewer trades than there were, their effect is brought forward, with any number
-// kept now. An earlier number may have been another, and trades may be trimmed while they are read.
+// If trades are missing from the history, their effect is brought forward, with any number kept
+// now. The earlier number may have differed, and trades may be trimmed while they are read.
 func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 	h, p := withPartial(t)
 	ask := asOperator(t, h.gateway)
@@ -121,7 +121,7 @@ func TestAStatementOfSomeOfTheTradesIsBroughtForward(t *testing.T) {
 		"USDT 900 900 brought forward")...)
 	f("bob", 1, append(slices.Clone(bobs[:5]), "BTC 1.996 1.996 brought forward",
 		"USDT 800 800 brought forward")...)
-	// Without any trade nothing can be said of when the withdrawals were.
+	// Without any trade the times of the withdrawals cannot be derived.
 	f("bob", 0, "BTC 2.994 2.994 brought forward", "USDT 670 670 brought forward")
 	f(directory.FeeAccount, 1, "BTC 0.002 0.006 fee income", "USDT 0.1 0.3 fee income",
 		"BTC 0.004 0.004 brought forward", "USDT 0.2 0.2 brought forward")
@@ -139,8 +139,8 @@ func TestAStatementOfTradesWithOneself(t *testing.T) {
 	}
 }
 
-// A store that fails in the midst of a statement is not a damaged one.
-func TestAStatementThatTheStoreDoesNotAnswerSaysSo(t *testing.T) {
+// A store that fails in the middle of a statement is not a damaged one.
+func TestStatementReportsUnavailableStore(t *testing.T) {
 	h, p := withPartial(t)
 	ask := asOperator(t, h.gateway)
 	whole := *p

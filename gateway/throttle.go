@@ -49,10 +49,10 @@ func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimi
 	return l.commands.take(c, account, 1, at)
 }
 
-// told takes the tokens of a call that the node that leads has permitted, so that its client is
-// told of the limit as far as this process knows. It refuses nothing. Of a batch, commands or
-// cancels are the tokens.
-func (l *rateLimits) told(key *directory.Key, o *api.Operation, commands, cancels int,
+// takePermitted takes the tokens of a call that the leader has permitted, so that its client sees
+// the limit as counted by this process. It refuses nothing. commands or cancels are a batch's
+// tokens.
+func (l *rateLimits) takePermitted(key *directory.Key, o *api.Operation, commands, cancels int,
 	at int64) ratelimit.Answer {
 	n, of, client := 1, &l.commands, uint64(key.Account.ID)
 	switch {
@@ -88,22 +88,22 @@ func (l *rateLimits) permitMany(c *api.Call, o *api.Operation, at int64) (a rate
 	return a, ok
 }
 
-// takes takes a token from a client's bucket, as take.
-func (r *request) takes(l *rateLimit, client uint64) (ok bool) {
+// mayTake takes a token from a client's bucket, as take.
+func (r *request) mayTake(l *rateLimit, client uint64) (ok bool) {
 	r.rate, ok = l.take(&r.Call, client, 1, r.at)
 	return ok
 }
 
-// takesPublic takes a token from the bucket of public requests of the client's address.
-func (r *request) takesPublic() bool {
+// mayTakePublic takes a token from the bucket of public requests of the client's address.
+func (r *request) mayTakePublic() bool {
 	r.Address = ratelimit.AddressKey(r.address())
-	return r.takes(&r.edge.limits.public, r.Address)
+	return r.mayTake(&r.edge.limits.public, r.Address)
 }
 
 // countFailure counts a private request that was refused before its signature was right. If the
 // bucket of its address is empty, the answer becomes 429 and the connection closes.
 func (r *request) countFailure() {
-	if !r.takes(&r.edge.limits.failures, ratelimit.AddressKey(r.address())) {
+	if !r.mayTake(&r.edge.limits.failures, ratelimit.AddressKey(r.address())) {
 		r.ctx.SetConnectionClose()
 	}
 }
@@ -116,11 +116,11 @@ func (r *request) mayProbe() bool {
 		listen.Within(r.edge.opts.TrustedProxies, from) {
 		return true
 	}
-	return r.takes(&r.edge.limits.probes, ratelimit.AddressKey(from))
+	return r.mayTake(&r.edge.limits.probes, ratelimit.AddressKey(from))
 }
 
-// mayLoad takes a token for each byte of a page. A page that is sent tells the limit on requests, a
-// refusal the limit that it met.
+// mayLoad takes a token for each byte of a page. A sent page shows the limit on requests, a refusal
+// the exceeded limit.
 func (r *request) mayLoad(bytes int) bool {
 	l := &r.edge.limits.docs
 	a := l.buckets.Load().TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)

@@ -13,11 +13,11 @@ import (
 
 const tradingPage = "../docs/trading.md"
 
-// The page for traders has examples: a line with what an account sends, and the answer below it.
+// The page for traders has examples: a line with an account's request, and the answer below it.
 // They follow each other on one exchange, at pageTime, which is the page's present. Times may
-// differ by less than the page's hours, but not in their unit. Run with -rewrite to write the
-// answers down anew, and read the difference.
-func TestTheTradingPageShowsWhatIsAnswered(t *testing.T) {
+// differ by less than the page's hours, but not in their unit. Run with -rewrite to rewrite the
+// answers, and read the difference.
+func TestTradingPageShowsRealAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Unix(pageTime, 0)))
 		page := must(os.ReadFile(tradingPage))
@@ -68,8 +68,8 @@ var (
 	pageDue     = regexp.MustCompile(`"cancel_at":17000[0-9]{5}(\.[0-9]+)?\b`)
 )
 
-// pageExample sends what the page shows, and returns the answer as the page should show it. A read
-// may have to wait for what an order triggers.
+// pageExample sends an example's request, and returns the answer as the page should show it. A read
+// may have to wait for triggered orders.
 func pageExample(h *harness, request, want string, rewrite bool) (got string) {
 	t := h.t.(*testing.T)
 	t.Helper()
@@ -117,7 +117,7 @@ func unwrapped(answer string) string {
 	return strings.Join(lines, "")
 }
 
-// wrapped breaks an answer behind commas, into lines of the page's width.
+// wrapped breaks an answer after commas, into lines of the page's width.
 func wrapped(answer string) string {
 	var b strings.Builder
 	width := 0

@@ -28,9 +28,9 @@ var (
 )
 
 // Orders are drawn at random, at the edges of all rules and limits. Each is tried first, and placed
-// then, with nothing in between. Both answers are the same. They may differ only as the page of
-// order types says: trying an order does not look at what the last price and the prices in the book
-// forbid. It writes nothing, and what it says of the money and of the price is so.
+// then, with nothing in between. Both answers are the same. They may differ only as described on
+// the page of order types: a trial ignores restrictions by the last price and the prices in the
+// book. It writes nothing, and its money and price are right.
 //
 // A failure names its seed: -trial.first=SEED -trial.seeds=1 runs it again.
 func TestATrialAnswersAsPlacingTheOrderDoes(t *testing.T) {
@@ -113,12 +113,12 @@ func oneOf[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))
 // in reports true once in n times.
 func (c *trials) in(n int) bool { return c.rng.IntN(n) == 0 }
 
-// rests waits until what the last order has triggered is done, and both sides are equal.
+// rests waits until all triggered orders are done, and both sides are equal.
 func (c *trials) rests() {
 	worked(c.t, atRest(c.engine))
 }
 
-// between changes something now and then before an order is tried.
+// between sometimes makes a change before an order is tried.
 func (c *trials) between() {
 	name := oneOf(c.rng, traders...)
 	switch c.rng.IntN(60) {
@@ -146,8 +146,8 @@ func (c *trials) operate(_ actors.Admin, err error) {
 	}
 }
 
-// look notes what the edges of an account's order depend on.
-func (c *trials) look(account string) {
+// observe records the values that the edges of an account's order depend on.
+func (c *trials) observe(account string) {
 	v := must(c.engine.View(committed.ViewTicker, c.engine.PairNamed("BTC_USDT"), 0, 0, 0))
 	c.market = edges{v.Ticker.Last, v.Ticker.Buy, v.Ticker.Sell, map[string]money.Amount{}}
 	for currency, units := range c.wallet(account) {
@@ -244,7 +244,7 @@ func (c *trials) end() string {
 	return strconv.FormatInt(time.Now().Unix()+ahead, 10)
 }
 
-// A kind of order is what its instructions say.
+// A kind of order is a set of instructions.
 func (c *trials) kinds() []func() {
 	says := func(fields ...string) func() {
 		return func() {
@@ -316,7 +316,7 @@ func (c *trials) draw() string {
 	}
 	oneOf(c.rng, c.kinds()...)()
 	if c.in(14) { // one more thing, which may not go together with the others
-		x := saids[c.rng.IntN(len(saids))]
+		x := allParameters[c.rng.IntN(len(allParameters))]
 		c.form[x.name] = x.value
 	}
 	if c.in(30) {
@@ -350,9 +350,9 @@ func (c *trials) isPostOnly() (postOnly, slides bool) {
 	return slides || word == "1" || word == "true" || force == "po", slides
 }
 
-// mayBeTold reports whether only placing the order tells a refusal: by the last price, or by the
+// onlyPlacing reports whether only placing the order finds a refusal: by the last price, or by the
 // prices in the book.
-func (c *trials) mayBeTold(code string) bool {
+func (c *trials) onlyPlacing(code string) bool {
 	postOnly, _ := c.isPostOnly()
 	switch code {
 	case "would_trade":
@@ -393,7 +393,7 @@ func (c *trials) read(a answer) (x orderAnswer) {
 	return x
 }
 
-// count counts an answer for what it says.
+// count counts an answer by its content.
 func (c *trials) count(tried, placed answer, t, p *orderAnswer) {
 	what := p.Code
 	switch {
@@ -421,7 +421,7 @@ func (c *trials) count(tried, placed answer, t, p *orderAnswer) {
 // tryAndPlace tries an order, places it, and compares the answers.
 func (c *trials) tryAndPlace() {
 	name := oneOf(c.rng, "alice", "alice", "bob", "bob", "carol")
-	c.look(name)
+	c.observe(name)
 	form := c.draw()
 	c.last = append(c.last[max(0, len(c.last)-9):], fmt.Sprintf("%s: %s", name, form))
 	before, state := c.wallet(name), c.hash()
@@ -437,13 +437,13 @@ func (c *trials) tryAndPlace() {
 	switch {
 	case tried.status == 200 && placed.status == 201:
 		c.compare(name, &t, &p, before)
-	case tried.status == 200 && placed.status == 400 && c.mayBeTold(p.Code):
+	case tried.status == 200 && placed.status == 400 && c.onlyPlacing(p.Code):
 		postOnly, slides := c.isPostOnly()
 		if p.Code == "would_trade" && postOnly && *t.Would == slides {
 			c.t.Errorf("would_trade is %v", *t.Would)
 		}
-	case tried.status == 400 && placed.status == 400 && c.mayBeTold(p.Code) && isOfTheBook(&t):
-		// the book looks at the prices first
+	case tried.status == 400 && placed.status == 400 && c.onlyPlacing(p.Code) && isOfTheBook(&t):
+		// the book checks the prices first
 	case tried.status != placed.status ||
 		dates.ReplaceAllString(tried.body, "T") != dates.ReplaceAllString(placed.body, "T"):
 		c.t.Errorf("trying is answered otherwise than placing")
@@ -453,7 +453,7 @@ func (c *trials) tryAndPlace() {
 	}
 }
 
-// place places an order, now and then in a batch: its answer is the same there.
+// place places an order, sometimes in a batch: its answer is the same there.
 func (c *trials) place(name, form string) answer {
 	if !c.in(4) {
 		return c.post(name, "/api/v1/order/", form)
@@ -466,13 +466,13 @@ func (c *trials) place(name, form string) answer {
 	return answer{status: one.Status, body: string(one.Body)}
 }
 
-// isOfTheBook reports whether a refusal is one of those that the book looks for.
+// isOfTheBook reports whether a refusal is one of the book's.
 func isOfTheBook(x *orderAnswer) bool {
 	return x.Code == "too_many_stops" || x.Code == "too_many_gtd" || x.Code == "price_band" ||
 		strings.HasPrefix(x.Detail, "The order book of ")
 }
 
-// compare holds what was said of an order against what became of it.
+// compare compares a trial's answer with the placed order.
 func (c *trials) compare(name string, t, p *orderAnswer, before map[string]*big.Int) {
 	price := p.Price
 	if p.Asked != "" {

@@ -86,7 +86,7 @@ func TestNullOfAnOptionalFieldIsAbsent(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c[0], c[1], a.status, a.body)
 		}
 	}
-	for _, name := range []string{"all", "self_trade", "timeout"} { // signed with it left out
+	for _, name := range []string{"all", "self_trade", "timeout"} { // signed without it
 		path := map[string]string{"all": "order-cancel-all", "self_trade": "trading-settings",
 			"timeout": "order-cancel-after"}[name]
 		headers := signedJSON("bob", h.nextNonce("bob"), "{}")

@@ -54,7 +54,7 @@ func (m *model) book(pair string) (orders, levels string, buy, sell int) {
 		buyLevels[:min(100, len(buyLevels))]), buy, sell
 }
 
-// A client with an answer to an order sees the effect in all public answers, while others ask for
+// A client with an answer to an order sees the effect in all public answers, while others request
 // the same all the time. All clients see the same bytes of one state of a book.
 func TestPublicAnswersAreCurrentAfterEachOrder(t *testing.T) {
 	random := seeded(t)
@@ -134,7 +134,7 @@ func (m *model) open(random *rand.Rand) *listedOrder {
 	return list[random.IntN(len(list))]
 }
 
-// readers ask for everything public until the function that it returns is called.
+// readers request everything public until the function that it returns is called.
 func readers(t *testing.T, h *harness) (end func()) {
 	const book = "/api/v1/orderbook/BTC_USDT/"
 	paths := []string{book, book + "?group=1&limit_sell=100", book + "?limit_buy=1&limit_sell=1",
@@ -181,7 +181,7 @@ func readers(t *testing.T, h *harness) (end func()) {
 	}
 }
 
-// The tickers of all pairs are shared too, and are made anew when one of them changes or the minute
+// The tickers of all pairs are shared too, and are rebuilt when one of them changes or the minute
 // turns.
 func TestTheListOfTickersFollowsEachPair(t *testing.T) {
 	h := traded(t)

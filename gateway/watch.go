@@ -12,7 +12,7 @@ import (
 )
 
 // The listener for /metrics alone. Monitoring needs no right to move money, and no profiles, which
-// show the memory.
+// expose the memory.
 
 // A metricsListener serves /metrics alone.
 type metricsListener struct {

@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// The right to read metrics is no right to move money, nor to look into memory.
+// The right to read metrics is no right to move money, nor to read the memory.
 func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const token = "a-token-of-the-metrics-0123456789"

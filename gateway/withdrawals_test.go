@@ -8,7 +8,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// Without a mail server a withdrawal is refused before its wallet is asked, so the refusal uses no
+// Without a mail server a withdrawal is refused before its wallet sees it, so the refusal uses no
 // nonce and leaves no record.
 func TestWithdrawalsAreClosedWithoutAMailServer(t *testing.T) {
 	h := newHarness(t, nil)

@@ -14,8 +14,8 @@ have() {
 	esac
 }
 
-# update_packages makes apt-get known to what packages there are, for COMMAND of the packages PACKAGE...
-# It sets as_root to what runs a command as root.
+# update_packages updates apt-get's lists, for COMMAND of the packages PACKAGE...
+# It sets as_root to the prefix that runs a command as root.
 updated=
 as_root=()
 update_packages() {
@@ -63,8 +63,8 @@ install() {
 
 oldest_node=20 # its major version
 
-# need_go sets what tests are built with: no profile and no C, which take minutes, and no paths, so that
-# clones share Go's cache. Without -buildvcs=false, building fails in a clone of another user's.
+# need_go sets the build flags of tests: no profile and no C, which take minutes, and no paths, so
+# that clones share Go's cache. Without -buildvcs=false, building fails in a clone of another user's.
 need_go() {
 	have go || fail "Go is missing: install $(sed -n 's/^go //p' go.mod) or newer, from https://go.dev/dl/"
 	go env GOVERSION >/dev/null || fail "this Go cannot build the module; go.mod asks for $(sed -n 's/^go //p' go.mod)"

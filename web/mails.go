@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// MailsAddress is that of the page with the demo's mails. Nothing but a demo has it.
+// MailsAddress is that of the page with the demo's mails, in a demo only.
 const MailsAddress = "/demo/mails"
 
 const mailsPage = "mails.html"

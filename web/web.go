@@ -20,7 +20,7 @@ import (
 //go:embed vendor/*/LICENSE vendor/*/NOTICE icon.svg
 var files embed.FS
 
-// A File is what the address of a page or of a part of one is answered with.
+// A File is the answer for a page or a part of one.
 type File struct {
 	ContentType string
 	Plain       []byte
@@ -29,9 +29,9 @@ type File struct {
 	Tag, PackedTag string
 }
 
-// A Look is what a browser's cookies say about colours.
+// A Look is the colour setting of a browser's cookies.
 type Look struct {
-	theme   string // dark or light; "": what the browser prefers
+	theme   string // dark or light; "": the browser's preference
 	palette string // blue: blue and orange for up and down; "": green and red
 }
 
@@ -46,7 +46,7 @@ var (
 	palettes = []string{"", "blue"}
 )
 
-// LookOf returns the look that the values of the two cookies ask for. Any other value is "".
+// LookOf returns the look of the two cookies' values. Any unknown value is "".
 func LookOf(theme, palette []byte) (l Look) {
 	if i := slices.Index(themes, string(theme)); i > 0 {
 		l.theme = themes[i]
@@ -57,11 +57,11 @@ func LookOf(theme, palette []byte) (l Look) {
 	return l
 }
 
-// Theme returns dark or light, or "" for what the browser prefers.
+// Theme returns dark or light, or "" for the browser's preference.
 func (l Look) Theme() string { return l.theme }
 
-// Colours returns the styles that give the colours of both themes and palettes, for a page that has
-// the rest of its styles elsewhere.
+// Colours returns the colour styles of both themes and palettes, for a page whose other styles are
+// elsewhere.
 func Colours() []byte {
 	colours, _, found := bytes.Cut(contents()["css/base.css"], []byte("\n* {"))
 	if !found {
@@ -89,10 +89,10 @@ func Page(address string, l Look) *File { return made().pages[address][l] }
 // Asset returns the file at an address below Folder, nil if there is none.
 func Asset(address string) *File { return made().assets[address] }
 
-// Folder begins the addresses of all files but the pages. The hash of the tree follows.
+// Folder begins the addresses of all files except the pages. The hash of the tree follows.
 const Folder = "/web/"
 
-// A tree has every file in each form that it is sent in.
+// A tree holds every file in each sent form.
 type tree struct {
 	hash   string
 	pages  map[string]map[Look]*File
@@ -100,7 +100,7 @@ type tree struct {
 	assets map[string]*File // by address
 }
 
-// made makes the tree when a client first asks for a page.
+// made makes the tree for the first request of a page.
 var made = sync.OnceValue(func() *tree {
 	all := contents()
 	hash := hashOf(all)
@@ -153,7 +153,7 @@ func hashOf(all map[string][]byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(textOf(all)))[:hashDigits]
 }
 
-// textOf returns names and contents as one text: of each file a line with its name and its length
+// textOf returns names and contents as one text: for each file a line with its name and its length
 // in bytes, and its content.
 func textOf(all map[string][]byte) []byte {
 	var b bytes.Buffer
@@ -171,7 +171,7 @@ func sorted(all map[string][]byte) (names []string) {
 	return names
 }
 
-// contentType returns the media type of a part of a page. "" means that a file is none.
+// contentType returns the media type of a part of a page. "": the file is not one.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".js", ".mjs":
@@ -184,9 +184,9 @@ func contentType(name string) string {
 	return ""
 }
 
-// withoutComments returns a file of ours without its comments, and without indentation, empty lines
-// and spaces that mean nothing, which would be a quarter of what a browser loads. A comment behind
-// code is known by a space on both sides of its slashes, so no text of a page has such slashes.
+// withoutComments returns one of our files without its comments, indentation, empty lines and
+// meaningless spaces, which would be a quarter of a browser's download. A comment after code has a
+// space on both sides of its slashes, so no text of a page may have such slashes.
 func withoutComments(name string, content []byte) []byte {
 	if strings.HasPrefix(name, "vendor/") {
 		return content
@@ -198,8 +198,8 @@ func withoutComments(name string, content []byte) []byte {
 	return tight(content)
 }
 
-// tight leaves out spaces and ends of lines of a module that mean nothing. Texts, the text of
-// templates and regular expressions stay as they are.
+// tight removes meaningless spaces and line ends from a module. Texts, the text of templates and
+// regular expressions stay as they are.
 func tight(code []byte) (b []byte) {
 	var depths []int // of braces, in each expression of a template that is open
 	inText := false  // of a template
@@ -237,8 +237,8 @@ func tight(code []byte) (b []byte) {
 	return b
 }
 
-// isFree reports whether the space between two signs of code can go. An end of a line can if the
-// statement goes on, or ends anyway.
+// isFree reports whether the space between two signs of code is removable. A line end is if the
+// statement continues, or ends anyway.
 func isFree(before byte, space []byte, after byte) bool {
 	const words = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$#"
 	if bytes.IndexByte(space, '\n') >= 0 {
@@ -249,7 +249,7 @@ func isFree(before byte, space []byte, after byte) bool {
 		(before != after || strings.IndexByte("+-", before) < 0)
 }
 
-// startsRegexp reports whether a slash behind code begins a regular expression, or divides.
+// startsRegexp reports whether a slash after code begins a regular expression, or divides.
 func startsRegexp(code []byte) bool {
 	code = bytes.TrimRight(code, " \n")
 	return len(code) == 0 || strings.IndexByte("(,=:[!&|?{};>", code[len(code)-1]) >= 0 ||

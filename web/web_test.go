@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// A file that is not embedded is missing in the program alone, so it works for its author.
+// A file that is not embedded is missing in the program alone, so its author does not notice.
 func TestEveryFileOfAPageIsEmbedded(t *testing.T) {
 	all := contents()
 	for _, folder := range []string{"css", "js", "vendor", "."} {
@@ -40,7 +40,7 @@ func TestEveryFileOfAPageIsEmbedded(t *testing.T) {
 	}
 }
 
-// deskModule is what the page loads only once somebody asks for an account.
+// deskModule is the module that the page loads only once an account is requested.
 const deskModule = "js/trade/desk.js"
 
 var whileItRuns = regexp.MustCompile(`\bimport\([^)]*\)?`)
@@ -81,7 +81,7 @@ func TestEveryModuleThatIsImportedIsThereAndEveryModuleIsImported(t *testing.T) 
 	}
 }
 
-// tradingView is the link that the licence of the charts asks for.
+// tradingView is the link required by the licence of the charts.
 const tradingView = "https://www.tradingview.com/"
 
 func TestThePagesNameNoForeignHost(t *testing.T) {
@@ -101,7 +101,7 @@ func TestThePagesNameNoForeignHost(t *testing.T) {
 	}
 }
 
-// The policy of the pages would keep these from working.
+// The policy of the pages would block these.
 func TestThePagesHaveNoScriptAndNoStyleWithin(t *testing.T) {
 	within := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+="|<script[^>]*>[^<]|javascript:` +
 		`|innerHTML|eval\(`)
@@ -161,7 +161,7 @@ func TestEachFileIsMadeInEachForm(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentHasAllButTheComments(t *testing.T) {
+func TestSentFilesLackOnlyComments(t *testing.T) {
 	const file = "// one\nlet a = 1; // two\n\t/** three\n\t * @type {x} */\n\tb(`//c`);\n" +
 		"/* d */\n/** e */ (f);\n/* g */\n  h(/** @type {i} */ (j)); // k\n"
 	want := "let a=1;b(`//c`);(f);h((j));"
@@ -204,7 +204,7 @@ func TestACookieChoosesALook(t *testing.T) {
 	}
 }
 
-// A browser keeps a file for ever, so each change of any file has to change all addresses.
+// A browser keeps a file permanently, so each change of any file has to change all addresses.
 func TestAnyChangeChangesTheHash(t *testing.T) {
 	all := contents()
 	before := hashOf(all)
@@ -257,7 +257,7 @@ func TestAllLicencesAreShown(t *testing.T) {
 
 // The lock file has the hash of each package. npm installs nothing else, and scripts/vendor
 // compares the files here with it.
-func TestWhatIsVendoredIsPinned(t *testing.T) {
+func TestVendoredPackagesArePinned(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct {
 			Version, Integrity string

@@ -10,7 +10,7 @@ import (
 	"exchange/cmd/exchange/cli"
 )
 
-// versionCommand prints what the program was built from.
+// versionCommand prints the program's version and commit.
 func versionCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

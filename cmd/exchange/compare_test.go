@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// secretName matches the names of values that no client may find out bit by bit, from the time of a
+// secretName matches the names of values that must not leak bit by bit through the time of a
 // comparison.
 var secretName = regexp.MustCompile(
 	`(?i)(signature|\bsign\b|\bmac\b|\bsum\b|token|secret|password|bearer|\bcode\b|codes\b|sealed|\bhash\b)`)
@@ -24,7 +24,7 @@ var comparers = map[string]bool{"bytes.Equal": true, "bytes.Compare": true, "byt
 	"slices.Contains": true, "slices.Index": true, "reflect.DeepEqual": true, "cmp.Compare": true,
 	"maps.Equal": true}
 
-// harmless are comparisons that look like one of a secret and are of none.
+// harmless are comparisons that look like one of a secret and are not.
 var harmless = map[string]string{
 	"p.Base != first.Code":                                  "a currency's code",
 	"p.Quote != second.Code":                                "a currency's code",
@@ -45,8 +45,8 @@ var harmless = map[string]string{
 		"else can have compared",
 }
 
-// Signatures, tokens, codes and passwords are compared by crypto/subtle or crypto/hmac alone.
-// Looked at are the packages that have any in their hands.
+// Signatures, tokens, codes and passwords are compared by crypto/subtle or crypto/hmac alone. The
+// test covers the packages that handle any of them.
 func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	files, constant := 0, map[string]bool{}
 	for _, folder := range []string{"../../gateway", "../../gateway/sign", "../../gateway/params",
@@ -84,7 +84,7 @@ func comparisons(set *token.FileSet, file *ast.File) (found []comparison) {
 			switch {
 			case text == "nil" || text == `""` || text == "0" || text == "true" ||
 				text == "false" || strings.HasPrefix(text, "len(") || isLiteral(o):
-				return // whether there is one at all, or which of a few
+				return // whether it is empty, or which of a few
 			}
 		}
 		for _, o := range operands {

@@ -16,7 +16,7 @@ import (
 	"exchange/persistence/redistest"
 )
 
-// A composeFile has the parts of docs/compose.yaml that the tests read.
+// A composeFile holds the parts of docs/compose.yaml that the tests read.
 type composeFile struct {
 	Services map[string]composeService `yaml:"services"`
 	Networks map[string]struct {
@@ -46,8 +46,8 @@ type composeService struct {
 
 var composeVariable = regexp.MustCompile(`\$\$|\$\{([A-Z_]+)(:[-?])?([^}]*)\}`)
 
-// readCompose reads docs/compose.yaml as Compose does that has these variables, and fails the test
-// for others that have no default.
+// readCompose reads docs/compose.yaml as Compose does with these variables, and fails the test for
+// others without a default.
 func readCompose(t *testing.T, variables map[string]string) composeFile {
 	t.Helper()
 	text := must(os.ReadFile("../../docs/compose.yaml"))
@@ -75,9 +75,8 @@ func compose(t *testing.T) composeFile {
 	return readCompose(t, map[string]string{"REDIS_PASSWORD": composePassword})
 }
 
-// The containers that the documentation starts have no rights that they do not need. That the
-// program writes to its data folder alone is shown by TestNoSecretIsShownAndNoFileIsForOthers of
-// crash/.
+// The documented containers have no unneeded rights. TestNoSecretIsShownAndNoFileIsForOthers of
+// crash/ shows that the program writes to its data folder alone.
 func TestContainersHaveNoRightsAndAReadOnlyRoot(t *testing.T) {
 	file := compose(t)
 	if len(file.Services) != 2 {
@@ -153,7 +152,7 @@ func TestTheStoreOfTheContainersIsForTheExchangeAlone(t *testing.T) {
 	leavesOut(t, ".gitignore", "/docs/.env")
 }
 
-// An image, and the build's cache, have none of the secrets that may be in the folder.
+// An image, and the build's cache, contain none of the secrets that may be in the folder.
 func TestAnImageIsBuiltWithoutSecrets(t *testing.T) {
 	leavesOut(t, ".dockerignore", "**/.env", "**/exchange.key*", "**/*.token", "**/exchange.yaml")
 }
@@ -221,7 +220,7 @@ func TestTheExchangeOfTheContainersFitsTheProgram(t *testing.T) {
 	}
 }
 
-// composeSettings returns the settings that the containers' Redis is started with.
+// composeSettings returns the start settings of the containers' Redis.
 func composeSettings(t *testing.T) map[string]string {
 	t.Helper()
 	script := compose(t).Services["redis"].Command[2]
@@ -238,7 +237,7 @@ func composeSettings(t *testing.T) map[string]string {
 	return settings
 }
 
-// The containers' Redis is set as the exchange demands, and as docs/storage.md says.
+// The containers' Redis is configured as the exchange demands, and as in docs/storage.md.
 func TestTheRedisOfTheContainersIsSetAsItMustBe(t *testing.T) {
 	got := composeSettings(t)
 	for i := 0; i < len(redistest.Durable); i += 2 {

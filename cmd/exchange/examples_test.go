@@ -38,7 +38,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// parsesAs fails the test unless the words are a command of the program and flags that it has.
+// parsesAs fails the test unless the words are a command of the program with its own flags.
 func parsesAs(t *testing.T, where string, words []string, command string) {
 	t.Helper()
 	p := &cli.Program{Stdout: io.Discard, Stderr: io.Discard}
@@ -72,11 +72,10 @@ func shellWords(line string) []string {
 	return all
 }
 
-// Every command that the documentation shows is one of the program, with flags and arguments that
-// it takes.
+// Every documented command is one of the program, with accepted flags and arguments.
 func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	block := regexp.MustCompile("(?s)```sh\n(.*?)```")
-	said := regexp.MustCompile(
+	commandLine := regexp.MustCompile(
 		`(?m)^#?\s*(?:docker .* /exchange|sudo .* exchange|(?:bin/)?exchange) (.*)$`)
 	n := 0
 	for where, text := range pages(t) {
@@ -88,7 +87,7 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 			parts = append(parts, text)
 		}
 		for _, part := range parts {
-			for _, m := range said.FindAllStringSubmatch(part, -1) {
+			for _, m := range commandLine.FindAllStringSubmatch(part, -1) {
 				n++
 				parsesAs(t, where, cli.AmountLast(shellWords(m[1])), "")
 			}
@@ -99,23 +98,23 @@ func TestCommandsOfTheDocumentationAreTakenByTheProgram(t *testing.T) {
 	}
 }
 
-// The table of exit codes is that of exit.go, and says of each whether a restart is right.
+// The table of exit codes is that of exit.go, and is right about a restart for each.
 func TestExitCodesAreExplained(t *testing.T) {
 	codes := []int{cli.ExitDone, cli.ExitUsage, cli.ExitBroken, cli.ExitUnavailable, cli.ExitFenced}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*?) \|(?: (.*?) \|)?$`)
 	const where = "../../docs/operations/run.md"
-	var said []int
+	var listed []int
 	for _, m := range row.FindAllStringSubmatch(pages(t)[where], -1) {
 		var code int
 		fmt.Sscan(m[1], &code)
-		said = append(said, code)
+		listed = append(listed, code)
 		no := strings.HasPrefix(m[3], "no: ") || strings.HasPrefix(m[3], "not ")
 		if no != slices.Contains(codesNotToRestart, code) {
 			t.Errorf("%s: after %d: %q", where, code, m[3])
 		}
 	}
-	if !slices.Equal(said, codes) {
-		t.Errorf("%s explains %d, want %d", where, said, codes)
+	if !slices.Equal(listed, codes) {
+		t.Errorf("%s explains %d, want %d", where, listed, codes)
 	}
 	for _, code := range codes {
 		if !strings.Contains(rootHelp, fmt.Sprintf("\n%4d  ", code)) {
@@ -137,7 +136,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 	worked(t, cfg.Finish())
 	l := cfg.Limits
 	traders := strings.Join(strings.Fields(pages(t)["../../docs/trading.md"]), " ")
-	for _, said := range []string{
+	for _, statement := range []string{
 		fmt.Sprintf(
 			"In a second a key may make %d private reads, an account %d orders and %d cancels,"+
 				" and a client address %d public requests; %d of each may come at once.",
@@ -150,8 +149,8 @@ func TestTheReadmeIsTrue(t *testing.T) {
 		"on http://" + cfg.Listen + ",",
 		"Both need Go " + goVersion() + " alone.",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(text), " ")+traders, said) {
-			t.Errorf("it does not say %q", said)
+		if !strings.Contains(strings.Join(strings.Fields(text), " ")+traders, statement) {
+			t.Errorf("it does not say %q", statement)
 		}
 	}
 	if bursts := []int{l.ReadBurst, l.CommandBurst, l.CancelBurst}; !slices.Equal(bursts,

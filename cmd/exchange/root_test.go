@@ -123,7 +123,7 @@ func wantUsageError(t *testing.T, environ, args []string, want string) {
 		cli.ExitUsage, want)
 }
 
-// must returns what came without an error.
+// must returns v, or panics at an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Each line that docs/security.md calls proved names at least one existing test, in the package
+// Each line of docs/security.md marked as proved names at least one existing test, in the package
 // that the line names.
 func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 	text := must(os.ReadFile("../../docs/security.md"))
@@ -27,8 +27,8 @@ func TestTheSecurityPageNamesTestsThatThereAre(t *testing.T) {
 		}
 	}
 
-	// A line names tests, and behind them their package: (gateway), (prove/processes: how).
-	// Those of prove/pages have sentences as names.
+	// A line names tests, followed by their package: (gateway), (prove/processes: how). Those of
+	// prove/pages have sentences as names.
 	part := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`|\\(([a-z/]+)[:)]|`([^`]+)`")
 	browser := testsOfPages(t)
 	lines := 0
@@ -119,8 +119,8 @@ func testsByName(t *testing.T) map[string][]string {
 	return defined
 }
 
-// The part of protoactor that sends messages to other processes, and takes those of others, is not
-// in the program.
+// The part of protoactor that exchanges messages with other processes is not linked into the
+// program.
 func TestNoActorIsReachedFromOutside(t *testing.T) {
 	imports := regexp.MustCompile(`"github\.com/asynkron/protoactor-go/([^"]+)"`)
 	found := 0

@@ -38,7 +38,7 @@ func readUnit(t *testing.T) unit {
 	return u
 }
 
-// one returns the value of a setting that stands there once.
+// one returns the value of a setting that appears once.
 func (u unit) one(t *testing.T, name string) string {
 	t.Helper()
 	if len(u[name]) != 1 {
@@ -76,9 +76,9 @@ func TestTheServiceFitsTheProgram(t *testing.T) {
 		"Install.WantedBy":           "multi-user.target",
 		"Unit.StartLimitIntervalSec": "0",
 		"Service.Restart":            "on-failure",
-		// systemd takes an end by these for a clean one
+		// systemd counts an end by these as clean
 		"Service.RestartForceExitStatus": "SIGHUP SIGPIPE",
-		// SIGHUP renews all that can be: serve_renew.go
+		// SIGHUP reloads everything reloadable: see serve/renewal.go
 		"Service.ExecReload":       "/bin/kill -HUP $MAINPID",
 		"Service.User":             "exchange",
 		"Service.StateDirectory":   "exchange",
@@ -109,7 +109,7 @@ func TestTheServiceFitsTheProgram(t *testing.T) {
 	}
 }
 
-// The service may do nothing that the program has no need of.
+// The service has no rights that the program does not need.
 func TestTheServiceHasNoRights(t *testing.T) {
 	u := readUnit(t)
 	for name, want := range map[string]string{

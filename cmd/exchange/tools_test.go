@@ -22,7 +22,7 @@ import (
 )
 
 // The containers' Redis starts by its command, the health check finds it, and it wants the
-// password. The exchange's store takes this Redis as durable.
+// password. The exchange's store accepts this Redis as durable.
 func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Fatal("redis-server is not installed, and this test needs it: `make smoke` installs it")
@@ -69,7 +69,7 @@ func TestTheRedisOfTheContainersServesAnExchange(t *testing.T) {
 	defer c.Close()
 	for name, want := range composeSettings(t) {
 		switch name {
-		case "maxmemory", "auto-aof-rewrite-min-size": // Redis says it in bytes
+		case "maxmemory", "auto-aof-rewrite-min-size": // Redis reports bytes
 			continue
 		case "requirepass":
 			want = composePassword // as the shell fills it in
@@ -104,7 +104,7 @@ func opensWithThePassword(t *testing.T, address string) {
 	}
 }
 
-// systemd itself reads the unit without a complaint, and finds little to attack.
+// systemd itself accepts the unit without a complaint, and finds little to attack.
 func TestSystemdTakesTheService(t *testing.T) {
 	tool, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -113,16 +113,16 @@ func TestSystemdTakesTheService(t *testing.T) {
 				"read by systemd")
 	}
 	text := must(os.ReadFile(unitFile))
-	// The program is not installed here: another one stands for it.
+	// The program is not installed here: another one stands in for it.
 	file := filepath.Join(t.TempDir(), "exchange.service")
 	text = []byte(strings.Replace(string(text), "/usr/local/bin/exchange ", "/bin/sh ", 1))
 	worked(t, os.WriteFile(file, text, 0o600))
 	for _, args := range [][]string{{"verify", "--man=no", file},
 		{"security", "--offline=true", "--threshold=25", file}} {
 		out, err := exec.Command(tool, args...).CombinedOutput()
-		if said := string(out); err != nil ||
-			args[0] == "verify" && strings.Contains(said, "exchange.service") {
-			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, said)
+		if output := string(out); err != nil ||
+			args[0] == "verify" && strings.Contains(output, "exchange.service") {
+			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, output)
 		}
 	}
 }

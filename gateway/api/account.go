@@ -11,7 +11,7 @@ func (c *Call) wallets() {
 	if c.badFields() {
 		return
 	}
-	wallet, err := c.public.Wallet(c.reader())
+	wallet, err := c.public.Wallet(c.readingClient())
 	if err != nil {
 		c.readFailed(err)
 		return
@@ -50,7 +50,7 @@ func (c *Call) ownOrders() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Orders(c.reader(), q)
+	list, err := c.public.Orders(c.readingClient(), q)
 	answerRows(c, list, err, func(b []byte, o *committed.Order) []byte {
 		return AppendOwnOrder(b, c.public, o)
 	})
@@ -84,7 +84,7 @@ func (c *Call) waiting() committed.WaitFilter {
 
 func (c *Call) order() {
 	id, _ := Digits([]byte(c.Names.Order)) // the edge has checked that it is one
-	o, found, err := c.public.Order(c.reader(), id)
+	o, found, err := c.public.Order(c.readingClient(), id)
 	switch {
 	case err != nil:
 		c.readFailed(err)
@@ -101,7 +101,7 @@ func (c *Call) ownTrades() {
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
-	list, err := c.public.OwnTrades(c.reader(), taker, own, q)
+	list, err := c.public.OwnTrades(c.readingClient(), taker, own, q)
 	answerRows(c, list, err, func(b []byte, t *committed.OwnTrade) []byte {
 		return AppendOwnTrade(b, c.public, t)
 	})

@@ -10,7 +10,7 @@ func (c *Call) prepareAmend() *actors.Command {
 	if c.badFields() {
 		return nil
 	}
-	c.aim = aim{order: a.Order, clientID: a.ClientID}
+	c.target = target{order: a.Order, clientID: a.ClientID}
 	return actors.NewAmend(c.Key, c.Nonce, &a)
 }
 
@@ -27,8 +27,8 @@ func (c *Call) finishAmend(cmd *actors.Command) {
 	}
 }
 
-// amendRequest reads which order is to be changed, and how. It notes each bad field. The rules of
-// the order's pair are left to its book.
+// amendRequest reads the order to change and its changes. It records each bad field. The book
+// checks the rules of the order's pair.
 func (c *Call) amendRequest() (a actors.AmendRequest) {
 	a.Order, a.ClientID = c.whichOrder()
 	var terms actors.OrderRequest
@@ -51,7 +51,7 @@ func (c *Call) amendRequest() (a actors.AmendRequest) {
 	return a
 }
 
-// ruleAmend notes instructions that an open order keeps. Their words for a plain order ask for
+// ruleAmend records instructions that an open order keeps. The words of a plain order ask for
 // nothing.
 func (c *Call) ruleAmend(i *intent) {
 	for _, n := range [...]int{orderType, timeInForce, quoteAmount, triggerWhen, stopLossPrice,
@@ -76,10 +76,10 @@ func (c *Call) amendFaults(list []actors.Fault) {
 	c.badFields()
 }
 
-// amended returns the order that an amend is about, as far as it is known.
-func (c *Call) amended() (of subject) {
-	if o, found, err := c.aimedAt(); err == nil && found {
-		return subject{o.Side, c.public.Market(o.Pair).Name}
+// amended returns the order that an amend is about, as far as it was found.
+func (c *Call) amended() (of orderShape) {
+	if o, found, err := c.orderNamed(); err == nil && found {
+		return orderShape{o.Side, c.public.Market(o.Pair).Name}
 	}
 	return of
 }

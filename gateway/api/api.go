@@ -8,28 +8,28 @@ import (
 	"exchange/gateway/encode"
 )
 
-// An API answers calls by what one engine, or a node that follows, shows, and sends commands.
+// An API answers calls from one engine, or from a follower, and sends commands.
 type API struct {
 	public     *actors.Public
-	commands   actors.Commands // nil: public calls alone can be answered
+	commands   actors.Commands // nil: public calls only
 	leads      func() error    // of Lead; nil: the process follows
 	currencies []byte          // follows from the configuration alone, encoded once
-	demo       []byte          // the last member of exchange-info of a demo
-	told       atomic.Pointer[told]
+	demo       []byte          // last member of exchange-info of a demo
+	configured atomic.Pointer[configAnswers]
 	tickers    atomic.Pointer[tickerList]
 }
 
-// A told has the answers that follow from the configuration, as it is at the moment.
-type told struct {
+// configAnswers are the answers that follow from the present configuration.
+type configAnswers struct {
 	pairs    [][]byte // an object each, in order
-	rules    [][]byte // as exchange-info shows them, up to the status
+	rules    [][]byte // as in exchange-info, up to the status
 	limits   []byte
-	deposits []byte // what exchange-info has more for a key
+	deposits []byte // further members of exchange-info for a key
 	batch    int    // most items of a batch
 }
 
-// New makes the API of what p shows, without rates until Tell. Clients' commands go to c; nil:
-// public calls alone can be answered.
+// New makes the API of p, without rates until Configure. Clients' commands go to c; nil: public
+// calls only.
 func New(p *actors.Public, c actors.Commands) *API {
 	a := &API{public: p, commands: c}
 	b := []byte{'['}
@@ -42,28 +42,28 @@ func New(p *actors.Public, c actors.Commands) *API {
 		b = append(b, '}')
 	}
 	a.currencies = append(b, ']')
-	a.Tell(Rates{}, nil)
+	a.Configure(Rates{}, nil)
 	return a
 }
 
-// Tell has clients told of the configuration as it is now: of an edge's rates, the engine's limits
-// and rules, and, if their key may read, of how to pay in: texts by currency. Those of currencies
-// that are not listed are left out. One goroutine at a time calls it, also while calls are
-// answered.
-func (a *API) Tell(r Rates, instructions map[string]string) {
+// Configure renews the answers about the configuration: an edge's rates, the engine's limits and
+// rules, and, for keys that may read, deposit instructions: texts by currency. Those of unlisted
+// currencies are left out. One goroutine at a time calls it, also while calls are answered.
+func (a *API) Configure(r Rates, instructions map[string]string) {
 	p := a.public
-	t := &told{batch: mostItems(&r, p.Limits()), deposits: a.howToPayIn(instructions)}
+	t := &configAnswers{batch: mostItems(&r, p.Limits()),
+		deposits: a.encodeInstructions(instructions)}
 	t.limits = appendLimits(nil, &r, p.Limits(), t.batch)
 	for _, pair := range p.Pairs() {
 		r := pair.Rules()
 		t.pairs = append(t.pairs, appendPair(nil, r))
 		t.rules = append(t.rules, appendAllRules(nil, r))
 	}
-	a.told.Store(t)
+	a.configured.Store(t)
 }
 
-// mostItems returns how many items a batch may have: a larger one would never find as many slots or
-// tokens as it needs at once.
+// mostItems returns the most items of a batch: a larger one would never find enough slots or tokens
+// at once.
 func mostItems(r *Rates, l actors.Limits) int {
 	most := min(l.Batch, l.InFlightPerAccount-l.InFlightPerAccount/8,
 		l.InFlight-l.InFlightCancels)
@@ -75,17 +75,17 @@ func mostItems(r *Rates, l actors.Limits) int {
 	return max(most, 1)
 }
 
-// Lead makes the API that of the process that leads. ready returns nil while that takes commands;
+// Lead makes the API that of the leader. ready returns nil while the leader takes commands;
 // maintenance does not count. It is called before the API's first use.
 func (a *API) Lead(ready func() error) *API {
 	a.leads = ready
 	return a
 }
 
-// A DemoKey is an API key that everybody may know, with its secret.
+// A DemoKey is a public API key, with its secret.
 type DemoKey struct{ Account, Key, Secret string }
 
-// Demo has exchange-info tell that this is a demo, and show its keys; without any it is none. It is
+// Demo marks exchange-info as that of a demo, with its keys; without keys it is no demo. It is
 // called before the API's first use.
 func (a *API) Demo(keys []DemoKey) *API {
 	for i, k := range keys {
@@ -103,8 +103,8 @@ func (a *API) Demo(keys []DemoKey) *API {
 	return a
 }
 
-// howToPayIn encodes the instructions of currencies.
-func (a *API) howToPayIn(instructions map[string]string) []byte {
+// encodeInstructions encodes the deposit instructions of currencies.
+func (a *API) encodeInstructions(instructions map[string]string) []byte {
 	b := []byte(`,"deposit_instructions":{`)
 	for _, c := range a.public.Currencies() {
 		if text := instructions[c.Code]; text != "" {
@@ -114,10 +114,10 @@ func (a *API) howToPayIn(instructions map[string]string) []byte {
 	return append(bytes.TrimSuffix(b, []byte{','}), '}')
 }
 
-// Commands returns where clients' commands go; nil: there is no such place, see Serves.
+// Commands returns the destination of clients' commands; nil: none, see Serves.
 func (a *API) Commands() actors.Commands { return a.commands }
 
-// Public returns what everybody is shown.
+// Public returns the public data.
 func (a *API) Public() *actors.Public { return a.public }
 
 // Serves reports whether calls of an operation can be answered.
@@ -131,7 +131,7 @@ func (a *API) Serves(o *Operation) bool {
 	return true
 }
 
-// Ready returns nil while the API answers all of its calls, but for load and maintenance.
+// Ready returns nil while the API answers all of its calls, except for load and maintenance.
 func (a *API) Ready() error {
 	switch {
 	case a.leads != nil:

@@ -23,7 +23,7 @@ var items = sync.Pool{New: func() any { return &Call{Status: 200} }}
 // wordCancel is the word of an item that cancels.
 const wordCancel = "cancel"
 
-// stepOf returns what an item of a batch does by its word, in either case; nil: the word is none.
+// stepOf returns the step of a batch item's word, in either case; nil: unknown word.
 func stepOf(word []byte) *step {
 	switch {
 	case isWord(word, "place"):
@@ -36,7 +36,7 @@ func stepOf(word []byte) *step {
 	return nil
 }
 
-// freeItems gives the items of a batch back.
+// freeItems releases the items of a batch.
 func (c *Call) freeItems() {
 	for i, item := range c.batch {
 		item.Reset()
@@ -46,8 +46,8 @@ func (c *Call) freeItems() {
 	c.batch = c.batch[:0]
 }
 
-// batchTokens reads the items of a batch, and returns how many count as commands, and how many as
-// cancels. It notes a list that is bad as a whole, which counts as one command.
+// batchTokens reads the items of a batch, and returns the tokens they cost, of commands and of
+// cancels. It records a list that is bad as a whole, which counts as one command.
 func (c *Call) batchTokens() (commands, cancels int) {
 	c.readItems()
 	for _, item := range c.batch {
@@ -68,7 +68,7 @@ func (c *Call) readItems() {
 		c.bad(batchField, FieldRequired)
 		return
 	}
-	most := c.api.told.Load().batch
+	most := c.api.configured.Load().batch
 	err := params.Elements(p.Value, func(element []byte) bool {
 		if len(c.batch) == most {
 			c.bad(batchField, "At most "+strconv.Itoa(most)+" items are possible.")
@@ -87,7 +87,7 @@ func (c *Call) readItems() {
 	}
 }
 
-// addItem begins the call of an item. A text that is no object of fields answers it at once.
+// addItem begins the call of an item. A text that is no object of fields is answered at once.
 func (c *Call) addItem(element []byte) {
 	item := items.Get().(*Call)
 	item.Begin(c.api)
@@ -100,9 +100,9 @@ func (c *Call) addItem(element []byte) {
 // isAnswered reports whether a call has its answer.
 func (c *Call) isAnswered() bool { return c.Status != 200 || len(c.body) > 0 }
 
-// orderBatch carries out the items of a batch. Those that are bad in their fields are answered
-// without the engine; the others go to their wallet together. In a maintenance in which clients may
-// cancel, the other items are answered that there is maintenance, unless that is all of them.
+// orderBatch carries out the items of a batch. Items with bad fields are answered without the
+// engine; the others go to their wallet together. In a maintenance with cancels, the other items
+// are answered with the maintenance. A batch without cancels is refused as a whole.
 func (c *Call) orderBatch() {
 	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
@@ -140,14 +140,14 @@ func (c *Call) orderBatch() {
 	c.body = append(b, "]}"...)
 }
 
-// A preparedItem is an item that is on its way to the engine.
+// A preparedItem is an item whose command is in flight.
 type preparedItem struct {
 	call *Call
 	step *step
 }
 
-// prepareItem makes the command of an item; nil: the item is answered. closed says why it may only
-// cancel; nil: it may do all.
+// prepareItem makes the command of an item; nil: the item is answered. closed is why it may only
+// cancel; nil: anything.
 func (c *Call) prepareItem(closed error) (*step, *actors.Command) {
 	if c.isAnswered() {
 		return nil, nil
@@ -179,7 +179,7 @@ func (c *Call) cancelsItem() bool {
 func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool {
 	errs := make([]error, len(list))
 	for _, cmd := range list {
-		cmd.Through(c.Gate) // the first ones may come to nothing
+		cmd.Through(c.Gate) // the first ones may have no effect
 	}
 	if err := c.commands.DoAll(list, errs); err != nil {
 		c.FailWith(err)
@@ -190,7 +190,7 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 		cmd := list[i]
 		if cmd != nil && !whole && refusesAll(cmd) {
 			whole = true
-			c.refused(cmd, subject{})
+			c.refused(cmd, orderShape{})
 		}
 		if whole {
 			if cmd != nil {
@@ -210,7 +210,7 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 	return !whole
 }
 
-// placedBy returns the orders that some commands have placed, in their order.
+// placedBy returns the orders placed by commands, in their order.
 func placedBy(list []*actors.Command) (ids []uint64) {
 	for _, cmd := range list {
 		if placesOrder(cmd) {
@@ -220,7 +220,7 @@ func placedBy(list []*actors.Command) (ids []uint64) {
 	return ids
 }
 
-// placesOrder reports whether a command has an outcome, and has placed an order.
+// placesOrder reports whether a command has an outcome, and placed an order.
 func placesOrder(cmd *actors.Command) bool {
 	if cmd == nil || cmd.Outcome() != actors.Accepted {
 		return false
@@ -233,7 +233,7 @@ func placesOrder(cmd *actors.Command) bool {
 }
 
 // refusesAll reports whether a command was refused for its key, its nonce or its account: then all
-// commands of its batch were.
+// commands of its batch were refused.
 func refusesAll(cmd *actors.Command) bool {
 	if cmd.Outcome() != actors.Refused {
 		return false
@@ -245,8 +245,8 @@ func refusesAll(cmd *actors.Command) bool {
 	return false
 }
 
-// Faulty returns the failure of ours with which an item of a batch was answered, for the log, and
-// its cause; nil: there is none.
+// Faulty returns the server failure that an item of a batch was answered with, for the log, and its
+// cause; nil: none.
 func (c *Call) Faulty() (f *Failure, cause error) {
 	if c.faulty == nil {
 		return nil, nil

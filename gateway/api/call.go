@@ -13,9 +13,8 @@ import (
 	"exchange/gateway/params"
 )
 
-// A Call is one use of an operation, whatever transport brought it: the question of a client, and
-// the answer to it. An edge of the API keeps a Call with its other memory of a request, and uses it
-// again and again:
+// A Call is one use of an operation over any transport: a client's request and its answer. An edge
+// of the API keeps a Call with its other memory of a request, and reuses it:
 //
 //	c.Begin(api)                            // which serves the operation
 //	c.Key, c.Nonce = key, nonce             // of a private operation, with a right signature
@@ -33,26 +32,26 @@ type Call struct {
 	Key     *directory.Key // of a private call; nil: a public call
 	Nonce   uint64         // of a private call
 	Address uint64         // of a public call's client, as limits count addresses
-	Gate    actors.Gate    // before the wallet of a command; nil: there is none
+	Gate    actors.Gate    // before the wallet of a command; nil: none
 
 	Status  int      // of the answer, in the numbers of HTTP
-	Failure *Failure // the newest failure that the call was answered with; nil: none
-	Cause   error    // of a failure that is ours, for the log
+	Failure *Failure // newest failure answered; nil: none
+	Cause   error    // of a server failure, for the log
 
 	wait     int // seconds until the client may try again, if it was throttled
 	unproven bool
-	aim      aim
+	target   target
 	batch    []*Call  // its items, if it is one
-	later    []uint64 // of an item: orders that later items of its batch have placed
-	faulty   *Call    // the last item with a failure of ours; nil: none
+	later    []uint64 // of an item: orders placed by later items of its batch
+	faulty   *Call    // last item with a server failure; nil: none
 	api      *API
 	public   *actors.Public  // of api
-	commands actors.Commands // of api; nil: public operations alone are answered
+	commands actors.Commands // of api; nil: public operations only
 	fields   []fieldError
 	body     []byte     // of the answer
-	pieces   []piece    // instead of body, if there are any
-	shown    *shownView // the view that all pieces show; nil: none
-	span     span       // and what they show of it
+	pieces   []piece    // instead of body, if not empty
+	shown    *shownView // the view of all pieces; nil: none
+	span     span       // the part of it that they show
 	updateID uint64     // of the book that the answer shows
 	isBook   bool       // the answer shows a book
 }
@@ -68,7 +67,7 @@ func (c *Call) Reset() {
 	c.Names, c.Key, c.Nonce, c.Address = Names{}, nil, 0, 0
 	c.Status, c.Failure, c.Cause, c.api, c.public, c.commands = 200, nil, nil, nil, nil, nil
 	c.fields, c.body, c.pieces, c.isBook = c.fields[:0], c.body[:0], c.pieces[:0], false
-	c.aim, c.later, c.faulty, c.wait, c.Gate, c.shown = aim{}, nil, nil, 0, nil, nil
+	c.target, c.later, c.faulty, c.wait, c.Gate, c.shown = target{}, nil, nil, 0, nil, nil
 	c.unproven = false
 	c.freeItems()
 }
@@ -94,14 +93,13 @@ func (c *Call) Fail(f *Failure, about string) {
 	c.body = append(b, '}')
 }
 
-// Throttle answers a client that may try again in so many seconds.
+// Throttle answers a client that may try again after some seconds.
 func (c *Call) Throttle(seconds int) {
 	c.Fail(Throttled, strconv.Itoa(seconds))
 	c.wait = seconds
 }
 
-// RetryAfter returns the seconds after which the client may try again; 0: the answer says nothing
-// of that.
+// RetryAfter returns the seconds after which the client may try again; 0: unspecified.
 func (c *Call) RetryAfter() int {
 	switch {
 	case c.Failure == Throttled, c.Failure == nil:
@@ -112,7 +110,7 @@ func (c *Call) RetryAfter() int {
 	return 0
 }
 
-// FailWith answers for an error of the engine. An error that the catalogue does not know is ours.
+// FailWith answers for an error of the engine. An error outside the catalogue is a server failure.
 func (c *Call) FailWith(err error) {
 	var nonce *committed.NonceError
 	if errors.As(err, &nonce) {
@@ -132,7 +130,7 @@ func (c *Call) FailWith(err error) {
 	c.Fail(f, about)
 }
 
-// ofMaintenance returns what a client is told of a maintenance behind the first sentence.
+// ofMaintenance returns the description of a maintenance that follows the first sentence.
 func ofMaintenance(m *event.Maintenance) (about string) {
 	if m.Cancels {
 		about = " Cancels alone are taken."
@@ -164,12 +162,12 @@ func (c *Call) Parsed(err error) bool {
 	return false
 }
 
-// asker returns the client on whose behalf the call reads.
-func (c *Call) reader() committed.Client {
+// readingClient returns the client on whose behalf the call reads.
+func (c *Call) readingClient() committed.Client {
 	return committed.Client{Key: c.Key, Nonce: c.Nonce, Address: c.Address}
 }
 
-// answerRows answers with the rows of a list, which it frees, or for the list that there is not.
+// answerRows answers with the rows of a list, which it frees, or for the error.
 func answerRows[T any](c *Call, list *committed.List[T], err error,
 	add func(b []byte, row *T) []byte) {
 	if err != nil {
@@ -187,7 +185,7 @@ func answerRows[T any](c *Call, list *committed.List[T], err error,
 	list.Free()
 }
 
-// readFailed answers for a list or a question that has no answer.
+// readFailed answers for a list or a query without an answer.
 func (c *Call) readFailed(err error) {
 	var history *committed.HistoryError
 	switch {

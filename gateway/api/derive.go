@@ -6,17 +6,17 @@ import (
 	"exchange/actors"
 )
 
-// Derive runs the operation of a command up to where its commands would be sent, and returns them;
-// nil: the call is answered, as it would be without.
+// Derive runs a command's operation up to where its commands would be sent, and returns them; nil:
+// the call is answered, as it would be without.
 func (c *Call) Derive(o *Operation) []*actors.Command {
-	d := &deriving{Commands: c.commands}
+	d := &recorder{Commands: c.commands}
 	c.commands = d
 	o.Run(c)
 	return d.list
 }
 
-// deriving keeps the commands that it is to send.
-type deriving struct {
+// A recorder keeps the commands that it should send.
+type recorder struct {
 	actors.Commands
 	list []*actors.Command
 }
@@ -24,23 +24,23 @@ type deriving struct {
 var errDerived = errors.New("the command is derived, and not sent")
 
 // Do implements actors.Commands.
-func (d *deriving) Do(c *actors.Command) (*actors.Command, error) {
+func (d *recorder) Do(c *actors.Command) (*actors.Command, error) {
 	d.list = []*actors.Command{c}
 	return nil, errDerived
 }
 
 // DoAll implements actors.Commands.
-func (d *deriving) DoAll(list []*actors.Command, _ []error) error {
+func (d *recorder) DoAll(list []*actors.Command, _ []error) error {
 	d.list = append(d.list, list...)
 	return errDerived
 }
 
-// answered answers as the node that leads has.
+// answered answers as the leader did.
 func (c *Call) answered(a *actors.LeaderAnswer) {
 	c.Failure, c.Cause = nil, nil
 	c.Status, c.wait, c.body = a.Status, a.Wait, append(c.body[:0], a.Body...)
 	c.unproven = a.Unproven
 }
 
-// Unproven reports whether the node that leads has refused the call before its signature was right.
+// Unproven reports whether the leader refused the call before checking its signature.
 func (c *Call) Unproven() bool { return c.unproven }

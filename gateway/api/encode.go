@@ -10,7 +10,7 @@ import (
 
 // The parts of answers: functions that append JSON to a buffer and allocate nothing.
 
-// appendOrder writes an Order as orders/own and order/<pk> show it.
+// appendOrder writes an Order as in orders/own and order/<pk>.
 func appendOrder(b []byte, o *committed.Order, pair string) []byte {
 	b = append(b, `{"id":`...)
 	b = strconv.AppendUint(b, o.ID, 10)

@@ -9,19 +9,19 @@ import (
 )
 
 // A Failure is one way in which a request can fail: a named value with its status and text. Each
-// answer that is not a success is one of these, or names the fields that are wrong. The catalogue
-// below is complete; documentation and tests are made from it.
+// answer that is not a success is one of these, or names the bad fields. The catalogue below is
+// complete; documentation and tests are made from it.
 type Failure struct {
 	Name   string // of the value, for documentation and logs
 	Status int
 	Detail string // a sentence for the client; About replaces its %s
-	// machine-readable, where a client must tell this case from others of its status
+	// machine-readable, where a client must distinguish this case from others of its status
 	Code       string
 	RetryAfter int  // seconds; 0: the header is not sent
-	Ours       bool // the exchange has failed: the log has the cause under X-Request-Id
+	Ours       bool // server failure: its cause is in the log under X-Request-Id
 }
 
-// nonceCode is the code of all that is wrong with a nonce.
+// nonceCode is the code of all faults of a nonce.
 const nonceCode = "nonce"
 
 // The catalogue.
@@ -42,7 +42,7 @@ var (
 		Detail: "This key lacks the permission %s."}
 
 	AccountFrozen = &Failure{Name: "AccountFrozen", Status: 403, Detail: "The account is frozen."}
-	// WithdrawalsHeld says until when, rounded up to a second.
+	// WithdrawalsHeld gives the end of the hold, rounded up to a second.
 	WithdrawalsHeld = &Failure{Name: "WithdrawsHeld", Status: 403,
 		Detail: "The e-mail address of the account was changed: its withdraws are held until %s."}
 	PairHalted = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
@@ -85,7 +85,7 @@ var (
 		Detail: "The body is larger than %s bytes."}
 	PackedBody = &Failure{Name: "PackedBody", Status: 415,
 		Detail: "A body must not be packed: send it without Content-Encoding."}
-	// Retry-After says the same
+	// Retry-After has the same number
 	Throttled = &Failure{Name: "Throttled", Status: 429,
 		Detail: "Request was throttled. Expected available in %s seconds."}
 	HeaderTooLarge = &Failure{Name: "HeaderTooLarge", Status: 431,
@@ -100,8 +100,8 @@ var (
 		Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
 	Starting = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.",
 		RetryAfter: 1}
-	// Following is said by a node of a cluster that does not lead, of what it does not serve.
-	// X-Leader names the one that leads.
+	// Following is the answer of a follower to a request that it does not serve. X-Leader names the
+	// leader.
 	Following = &Failure{Name: "Following", Status: 503,
 		Detail: "This node follows, and does not answer this.%s", RetryAfter: 1}
 	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
@@ -115,12 +115,11 @@ var (
 	// WithdrawalsClosed has no Retry-After: it lasts until an operator names a mail server.
 	WithdrawalsClosed = &Failure{Name: "WithdrawsClosed", Status: 503,
 		Detail: "Withdraws are closed."}
-	// TooManyConnections is said to a connection before it has asked for anything, and it is
-	// closed.
+	// TooManyConnections answers a connection before its first request, and closes it.
 	TooManyConnections = &Failure{Name: "TooManyConnections", Status: 503,
 		Detail: "Too many connections are open.", RetryAfter: 1}
-	// OutcomeUnknown has no Retry-After: the command may be in, and sending it again may do it
-	// twice.
+	// OutcomeUnknown has no Retry-After: the command may be committed, and sending it again may do
+	// it twice.
 	OutcomeUnknown = &Failure{Name: "OutcomeUnknown", Status: 503, Code: "outcome_unknown",
 		Ours: true,
 		Detail: "Outcome unknown: the request was accepted, but its result is not known in time. " +
@@ -148,8 +147,8 @@ func filled(text, about string) string {
 	return before + about + after
 }
 
-// A MarketRefusal is one way in which the market does not allow an order that is right in all its
-// fields. Its answer is 400 with the time, the text and the code.
+// A MarketRefusal is a reason why the market does not allow an order whose fields are all right.
+// Its answer is 400 with the time, the text and the code.
 type MarketRefusal struct {
 	Name string // of the value, for documentation
 	Code string // for programs
@@ -171,7 +170,7 @@ var (
 		"There are as many orders that expire on %s as there may be"}
 )
 
-// MarketRefusals are all of them.
+// MarketRefusals is the complete list.
 var MarketRefusals = []*MarketRefusal{PriceBand, WouldTrade, WouldTrigger, NoLiquidity,
 	TooManyStops, TooManyGTD}
 

@@ -61,7 +61,7 @@ const (
 // A fieldError is one bad field. A call reports all its bad fields at once.
 type fieldError struct{ name, text string }
 
-// bad notes a bad field.
+// bad records a bad field.
 func (c *Call) bad(name, text string) { c.fields = append(c.fields, fieldError{name, text}) }
 
 // badFields answers 400 if any field was bad.
@@ -87,7 +87,7 @@ func (c *Call) badFields() bool {
 // MaxOffset is the largest offset in a list.
 const MaxOffset = 100_000
 
-// Each function below reads one parameter of the query, and notes a bad value.
+// Each function below reads one parameter of the query, and records a bad value.
 
 // limit returns a count above 0. It lowers a count above most to most.
 func (c *Call) limit(name string, unset, most int) int {
@@ -169,8 +169,8 @@ func (c *Call) pair() uint16 {
 	return pair.Number
 }
 
-// everPair returns the number of a pair whose rows are asked for, also when it is not configured
-// any more; 0 without the parameter.
+// everPair returns the number of the requested pair, also when it is no longer configured; 0
+// without the parameter.
 func (c *Call) everPair() uint16 {
 	p, ok := c.Query.Get("pair")
 	if !ok {
@@ -196,8 +196,8 @@ func (c *Call) currency(name string) *directory.Currency {
 	return known
 }
 
-// everCurrency returns the number of the currency whose rows are asked for, also when it is not
-// configured any more; 0 without the parameter.
+// everCurrency returns the number of the requested currency, also when it is no longer configured;
+// 0 without the parameter.
 func (c *Call) everCurrency(name string) uint16 {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -227,7 +227,7 @@ func (c *Call) ascending() bool {
 	return true
 }
 
-// Names of a client's own name for an order.
+// Parameters with a client's own id of an order.
 const (
 	clientIDName  = "client_order_id"
 	clientIDAlias = "clientOrderId"
@@ -263,7 +263,7 @@ func (c *Call) clientIDIn(name string, p *params.Param) event.ClientID {
 	return id
 }
 
-// givenTwice is the text for a parameter that is given under another name, too.
+// givenTwice is the text for a parameter that is also given under another name.
 func givenTwice(also string) string { return "Given twice, also as " + also + "." }
 
 func sideOf(text []byte) trading.Side {
@@ -276,7 +276,7 @@ func sideOf(text []byte) trading.Side {
 	return 0
 }
 
-// flag returns a flag of the query or the body, false without it. It notes a bad one.
+// flag returns a flag of the query or the body, false without it. It records a bad one.
 func (c *Call) flag(from *params.Set, name string) (on bool) {
 	p, ok := from.Get(name)
 	if !ok {
@@ -294,7 +294,8 @@ func Flag(text []byte) (on, ok bool) {
 	return on, on || isWord(text, "0") || isWord(text, "false")
 }
 
-// isScalar reports whether a value can be a number or a text, and no true, null, object or array.
+// isScalar reports whether a value can be a number or a text: not true, null, an object or an
+// array.
 func isScalar(p *params.Param) bool {
 	return p.Kind == params.String || p.Kind == params.Number || p.Kind == params.Form
 }

@@ -11,11 +11,10 @@ import (
 	"exchange/gateway/encode"
 )
 
-// Rates are an edge's limits on requests, for clients that ask how often they may ask.
+// Rates are an edge's request limits, for exchange-info.
 type Rates struct{ Public, Reads, Commands, Cancels Rate }
 
-// A Rate is a limit on requests: so many a second in the long run, and a burst at once. The zero
-// Rate is no limit.
+// A Rate is a request limit: a steady rate and a burst. The zero Rate is no limit.
 //
 //tidy:keep an edge converts a rate of its own into one
 type Rate struct{ PerSecond, Burst int }
@@ -24,8 +23,8 @@ func (c *Call) time() {
 	c.body = append(encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro()), '}')
 }
 
-// exchangeInfo answers with all that a client should know before its first order, and a key with
-// how to pay in.
+// exchangeInfo answers with everything that a client should know before its first order. A signed
+// call also gets the deposit instructions.
 func (c *Call) exchangeInfo() {
 	var now committed.StatusNow
 	if err := c.public.Ask(&now, c.Key, c.Nonce); err != nil {
@@ -35,20 +34,20 @@ func (c *Call) exchangeInfo() {
 	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())
 	b = append(b, `,"maintenance":`...)
 	b = encode.Maintenance(b, &now.Maintenance)
-	told := c.api.told.Load()
-	b = append(append(b, `,"limits":`...), told.limits...)
+	config := c.api.configured.Load()
+	b = append(append(b, `,"limits":`...), config.limits...)
 	b = append(b, `,"pairs":[`...)
 	for i, p := range c.public.Pairs() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, told.rules[i]...)
+		b = append(b, config.rules[i]...)
 		b = encode.Text(append(b, `,"status":`...), statusOf(now.Status, p))
 		b = append(b, '}')
 	}
 	b = append(append(b, ']'), c.api.demo...)
 	if c.Key != nil {
-		b = append(b, told.deposits...)
+		b = append(b, config.deposits...)
 	}
 	c.body = append(b, '}')
 }
@@ -66,7 +65,7 @@ func statusOf(now *committed.Status, p *directory.Pair) string {
 	return StatusTrading
 }
 
-// appendPair writes a pair as pairs/ shows it.
+// appendPair writes a pair as in pairs/.
 func appendPair(b []byte, p *directory.PairRules) []byte {
 	return append(appendRules(b, p), '}')
 }
@@ -83,7 +82,7 @@ func appendRules(b []byte, p *directory.PairRules) []byte {
 	return strconv.AppendInt(append(b, `,"amount_precision":`...), int64(p.AmountPrecision), 10)
 }
 
-// appendAllRules writes what exchange-info shows of a pair, up to its status.
+// appendAllRules writes a pair of exchange-info, up to its status.
 func appendAllRules(b []byte, p *directory.PairRules) []byte {
 	b = p.PriceTick.Append(append(appendRules(b, p), `,"price_tick":`...))
 	b = p.AmountStep.Append(append(b, `,"amount_step":`...))
@@ -94,7 +93,7 @@ func appendAllRules(b []byte, p *directory.PairRules) []byte {
 	return p.Fees.Taker.Append(append(b, `,"taker_fee":`...))
 }
 
-// appendLimits writes the limits that hold for each client.
+// appendLimits writes the limits of each client.
 func appendLimits(b []byte, r *Rates, l actors.Limits, batch int) []byte {
 	b = append(b, `{"rates":{`...)
 	for i, x := range [...]struct {

@@ -16,7 +16,7 @@ type instruction struct {
 	// words are all possible values in lower case, the one of a plain order first, if a plain order
 	// has one; nil: the value is a number, or the instruction is not offered.
 	words   []string
-	choices string // the words, for a client that sent none of them
+	choices string // the words, for a client that sent another one
 }
 
 // Numbers of the instructions.
@@ -37,7 +37,7 @@ const (
 	notOffered // all from here on
 )
 
-// instructions are all that clients may know.
+// instructions are all instructions of the API.
 var instructions = [...]instruction{
 	orderType: {name: "order_type", aliases: []string{"orderType"},
 		words: []string{"limit", "market"}, choices: "limit or market"},
@@ -57,7 +57,7 @@ var instructions = [...]instruction{
 	ocoPrice:        {name: "oco_price"},
 	selfTrade: {name: "self_trade", aliases: []string{"selfTradePrevention"},
 		words: []string{"none", "cancel_newest", "cancel_oldest", "cancel_both",
-			"expire_taker", "expire_maker", "expire_both"}, // as another venue has them
+			"expire_taker", "expire_maker", "expire_both"}, // names of another venue
 		choices: "none, cancel_newest, cancel_oldest or cancel_both"},
 	notOffered:     {name: "trailingPercent"},
 	notOffered + 1: {name: "trailingAmount"},
@@ -79,7 +79,7 @@ var instructionNamed = func() map[string]int {
 }()
 
 // instructionOf finds the number of an instruction by the name of a parameter. A form writes an
-// object as parameters of their own: stopLoss[triggerPrice] is a part of stopLoss.
+// object as separate parameters: stopLoss[triggerPrice] is a part of stopLoss.
 func instructionOf(name []byte) (n int, known bool) {
 	if n, known = instructionNamed[string(name)]; known {
 		return n, true
@@ -89,7 +89,7 @@ func instructionOf(name []byte) (n int, known bool) {
 	return n, part && known && n >= notOffered
 }
 
-// A force is a time in force: the place of its word.
+// A force is a time in force: the index of its word.
 type force uint8
 
 const (
@@ -102,12 +102,12 @@ const (
 
 func (f force) String() string { return instructions[timeInForce].words[f] }
 
-// An intent has the instructions of one request as they were read, not yet held against each other.
-// The fields of those that are missing or bad are zero.
+// An intent holds the instructions of one request as read, not yet checked against each other. The
+// fields of missing or bad ones are zero.
 type intent struct {
-	pair *directory.Pair // whose rules hold for prices and amounts; nil: not known
+	pair *directory.Pair // whose rules hold for prices and amounts; nil: unknown
 	sent uint32          // the instructions that the client sent, as bits by number
-	bad  uint32          // of them, those with bad values
+	bad  uint32          // the bad ones of them
 
 	market   bool
 	force    force
@@ -144,7 +144,7 @@ func (c *Call) instructed() bool {
 	return false
 }
 
-// readIntent reads all instructions of the form. It notes each bad value.
+// readIntent reads all instructions of the form. It records each bad value.
 func (c *Call) readIntent(i *intent) {
 	for k := range c.Form.All() {
 		p := &c.Form.All()[k]
@@ -163,7 +163,7 @@ func (c *Call) readIntent(i *intent) {
 	}
 }
 
-// twice notes an instruction that is given under two names, and reports whether it is.
+// twice records an instruction that is given under two names, and reports whether it is.
 func (c *Call) twice(x *instruction) bool {
 	first := ""
 	for i := range 1 + len(x.aliases) {
@@ -183,7 +183,7 @@ func (c *Call) twice(x *instruction) bool {
 	return false
 }
 
-// sentAs returns the name under which the client has sent an instruction.
+// sentAs returns the name under which the client sent an instruction.
 func (c *Call) sentAs(n int) string {
 	x := &instructions[n]
 	for _, alias := range x.aliases {
@@ -226,8 +226,8 @@ func (c *Call) readInstruction(i *intent, n int, p *params.Param) {
 	}
 }
 
-// word returns the place of a value among the words of its instruction. It notes a value that is
-// none of them, and returns -1.
+// word returns the index of a value among the words of its instruction. It records any other value,
+// and returns -1.
 func (c *Call) word(n int, p *params.Param) int {
 	x := &instructions[n]
 	if isScalar(p) {
@@ -258,8 +258,8 @@ func isWord(text []byte, word string) bool {
 	return true
 }
 
-// selfTradeOf returns the mode that a word of self_trade names: its place, or that of its other
-// name. A bad word names none.
+// selfTradeOf returns the mode that a word of self_trade names: its index, or that of its alias. A
+// bad word names none.
 func selfTradeOf(word int) trading.SelfTrade {
 	if word > int(trading.SelfTradeCancelBoth) {
 		word -= int(trading.SelfTradeCancelBoth)

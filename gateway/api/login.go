@@ -24,8 +24,8 @@ var (
 		Detail: "Another socket of the key has ended this one."}
 )
 
-// LoggedInAs answers with the rights of a key, which a socket has from now on, with the name of its
-// account, and with the seconds from its end to the cancels, if it has a session.
+// LoggedInAs answers with the rights of a key, which a socket now holds, the name of its account,
+// and, for a session, the seconds from its end to the cancels.
 func (c *Call) LoggedInAs(key *directory.Key, s *actors.Session) {
 	b := append(c.body[:0], `{"permissions":[`...)
 	first := true
@@ -46,7 +46,7 @@ func (c *Call) LoggedInAs(key *directory.Key, s *actors.Session) {
 	c.body = append(b, '}')
 }
 
-// Text returns a field of a login; "": it is no text, or missing.
+// Text returns a field of a login; "": missing or not a text.
 func (c *Call) Text(name string) string {
 	if p, ok := c.Form.Get(name); ok && p.Kind == params.String {
 		return string(p.Value)
@@ -60,9 +60,9 @@ const cancelOnDisconnect = "cancel_on_disconnect"
 // seconds.
 const mostDisconnect = 60
 
-// Session reads from the fields of a login, of the call's key, which orders the end of its socket
-// cancels; nil: it cancels none. ok is false if the call is answered. A client must not believe
-// itself protected, so there is no filter without the seconds.
+// Session reads from a login's fields, of the call's key, which orders the end of its socket
+// cancels; nil: none. ok is false if the call is answered. A filter without the seconds is refused:
+// the client would believe itself protected.
 func (c *Call) Session() (s *actors.Session, ok bool) {
 	if _, asked := c.Form.Get(cancelOnDisconnect); !asked {
 		for _, name := range []string{"pair", "type", clientIDPrefix} {
@@ -87,21 +87,21 @@ func (c *Call) Session() (s *actors.Session, ok bool) {
 	return s, !c.badFields()
 }
 
-// BeginSession has the end of a session of the call's key cancel orders, from now on. False: the
+// BeginSession makes the end of a session of the call's key cancel orders from now on. False: the
 // call is answered. Its failure may be OutcomeUnknown.
 func (c *Call) BeginSession(s *actors.Session, g actors.Gate) bool {
 	return c.changed(actors.NewSession(c.Key, s).Through(g), "Log in again.")
 }
 
-// LeaveSession has the end of a session of a key cancel nothing; otherwise as BeginSession.
+// LeaveSession makes the end of a session of a key cancel nothing; otherwise as BeginSession.
 func (c *Call) LeaveSession(key *directory.Key, s *actors.Session, g actors.Gate) bool {
 	return c.changed(actors.NewLeave(key, s.Number).Through(g),
 		"This socket is logged out; its orders may be cancelled.")
 }
 
-// changed carries a change of a session out. False: the call is answered.
+// changed carries out a change of a session. False: the call is answered.
 func (c *Call) changed(change *actors.Command, hint string) bool {
-	err := c.commands.Confirmed() // another process would know nothing of the session
+	err := c.commands.Confirmed() // another process would not have the session
 	var cmd *actors.Command
 	if err == nil {
 		cmd, err = c.commands.Do(change)
@@ -118,12 +118,12 @@ func (c *Call) changed(change *actors.Command, hint string) bool {
 		c.bad(f.Field, f.Text)
 	}
 	if !c.badFields() {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	return false
 }
 
-// BadField answers that one field is wrong.
+// BadField answers that one field is bad.
 func (c *Call) BadField(name, text string) {
 	c.bad(name, text)
 	c.badFields()

@@ -15,7 +15,7 @@ func (c *Call) pairs() {
 	if c.badFields() {
 		return
 	}
-	b, told := append(c.body, '['), c.api.told.Load()
+	b, config := append(c.body, '['), c.api.configured.Load()
 	for i, p := range c.public.Pairs() {
 		if first != nil && p.Base != first.Code || second != nil && p.Quote != second.Code {
 			continue
@@ -23,12 +23,12 @@ func (c *Call) pairs() {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = append(b, told.pairs[i]...)
+		b = append(b, config.pairs[i]...)
 	}
 	c.body = append(b, ']')
 }
 
-// everyLevel is the default of an order book's limits, which no book reaches.
+// everyLevel is the default of an order book's limits, above the size of any book.
 const everyLevel = 1 << 40
 
 func (c *Call) orderBook() {
@@ -131,7 +131,7 @@ const (
 	MaxTrades     = 1000
 )
 
-// tradePage reads the parameters of a page of trades, but for the pair.
+// tradePage reads the parameters of a page of trades, except the pair.
 func (c *Call) tradePage(q *committed.TradeQuery) {
 	q.Before, q.Offset, q.Ascending = c.before(), c.offset(), c.ascending()
 	q.Limit = c.limit("limit", DefaultTrades, MaxTrades)
@@ -153,7 +153,7 @@ func (c *Call) trades() {
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
-	list, err := c.public.Trades(c.reader(), q)
+	list, err := c.public.Trades(c.readingClient(), q)
 	answerRows(c, list, err, func(b []byte, t *committed.Trade) []byte {
 		return append(appendTrade(b, t, c.public.Market(t.Pair).Name), '}')
 	})

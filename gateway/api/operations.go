@@ -5,23 +5,23 @@ import (
 	"exchange/core/event"
 )
 
-// An Operation is one thing that a client can ask for.
+// An Operation is one operation of the public API.
 type Operation struct {
-	Method string // GET of a question, POST of a command
+	Method string // GET of a query, POST of a command
 	Path   string // `{x}` stands for one part of it
 	Run    func(*Call)
 
-	// Private operations need a signed call, of a key with this permission.
+	// Private operations need a signed call, by a key with this permission.
 	Private    bool
 	Permission uint8
-	Signable   bool // public, but a signed call is private, and shows more
-	Cancels    bool // it takes something back, and has a limit of its own
-	// tokens that a call takes of the limit of commands and of that of cancels; nil: one of its own
+	Signable   bool // public; a signed call is private, and shows more
+	Cancels    bool // it takes something back, and has its own limit
+	// tokens of a call from the limits of commands and of cancels; nil: one of its own
 	Tokens func(*Call) (commands, cancels int)
-	Probe  bool // it tells the state of the service, and has a limit of its own
-	Now    bool // it tells of this moment: a page that comes back must not show an older one
-	Early  bool // it answers before there is an API, too
-	leads  bool // only the process that leads answers it
+	Probe  bool // it shows the state of the service, and has its own limit
+	Now    bool // its answer is of this moment: a returning page must not show an older one
+	Early  bool // it answers even before there is an API
+	leads  bool // only the leader answers it
 }
 
 // Operations is the table of all operations. A path has at most one of each method.
@@ -51,13 +51,13 @@ var Operations = []Operation{
 	command("/api/v1/order-test", (*Call).testOrder, event.PermissionTrade),
 	batch("/api/v1/order-batch", (*Call).orderBatch, (*Call).batchTokens),
 	command("/api/v1/trading-settings", (*Call).setTradingSettings, event.PermissionTrade),
-	cancel("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
-	cancel("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
-	cancel("/api/v1/order-cancel-after", (*Call).cancelAfter, event.PermissionTrade),
+	cancelOp("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
+	cancelOp("/api/v1/order-cancel-all", (*Call).cancelAllOrders, event.PermissionTrade),
+	cancelOp("/api/v1/order-cancel-after", (*Call).cancelAfter, event.PermissionTrade),
 
 	command("/api/v1/withdraw", (*Call).withdrawal, event.PermissionWithdraw),
 	command("/api/v1/withdraw-confirm", (*Call).confirmWithdrawal, event.PermissionWithdraw),
-	cancel("/api/v1/withdraw-cancel", (*Call).cancelWithdrawal, event.PermissionWithdraw),
+	cancelOp("/api/v1/withdraw-cancel", (*Call).cancelWithdrawal, event.PermissionWithdraw),
 
 	{Method: "GET", Path: "/healthz", Run: (*Call).health, Probe: true, Early: true},
 	{Method: "GET", Path: "/readyz", Run: (*Call).readiness, Probe: true},
@@ -73,7 +73,7 @@ func command(path string, run func(*Call), permission uint8) Operation {
 	return Operation{Method: "POST", Path: path, Run: run, Private: true, Permission: permission}
 }
 
-func cancel(path string, run func(*Call), permission uint8) Operation {
+func cancelOp(path string, run func(*Call), permission uint8) Operation {
 	o := command(path, run, permission)
 	o.Cancels = true
 	return o
@@ -97,8 +97,8 @@ func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 	return nil, ""
 }
 
-// Refused answers a call whose key, as far as is known here, may not use its operation, and reports
-// whether it has: it asks again behind all that was acknowledged.
+// Refused answers a call whose key, by this node's state, may not use its operation, and reports
+// whether it did. It checks again after all that was acknowledged.
 func (c *Call) Refused(o *Operation) bool {
 	if err := c.commands.Current(); err != nil {
 		c.FailWith(err)
@@ -120,7 +120,7 @@ func (c *Call) health() { c.body = append(c.body, `{"status":"alive"}`...) }
 
 func (c *Call) readiness() { c.whileReady("ready") }
 
-// leadership is readiness where a process leads.
+// leadership is readiness of the leader.
 func (c *Call) leadership() { c.whileReady("leads") }
 
 // whileReady answers with a status while the API is ready.

@@ -13,9 +13,9 @@ import (
 	"exchange/gateway/encode"
 )
 
-// An instruction of a client to the engine comes in two halves: prepare reads its fields and makes
-// its command, which changes nothing yet, and finish answers with what became of the command. A
-// batch has many prepared at once.
+// A step is a client's instruction to the engine in two halves. prepare reads its fields and makes
+// its command, which changes nothing yet; finish answers with the command's outcome. A batch
+// prepares many at once.
 type step struct {
 	prepare func(*Call) *actors.Command // nil: the call is answered
 	finish  func(*Call, *actors.Command)
@@ -27,15 +27,15 @@ var (
 	cancelling = step{(*Call).prepareCancel, (*Call).finishCancel}
 )
 
-// An aim is what a command is about, for its answer.
-type aim struct {
-	order    uint64         // that is to be changed; 0: the one with clientID, or a new one
+// A target is the object of a command, for its answer.
+type target struct {
+	order    uint64         // to change; 0: the one with clientID, or a new one
 	clientID event.ClientID // of it
-	subject  subject        // a new order
+	shape    orderShape     // of a new order
 }
 
-// A subject says which order a refusal is about.
-type subject struct {
+// An orderShape describes the order that a refusal is about.
+type orderShape struct {
 	side trading.Side
 	pair string // name
 }
@@ -67,10 +67,10 @@ func (c *Call) do(cmd *actors.Command) (*actors.Command, error) {
 	return c.commands.Do(cmd.Through(c.Gate))
 }
 
-// end answers for a command that has ended, and frees it, or for one without an outcome.
+// end answers for a completed command, and frees it, or for one without an outcome.
 func (c *Call) end(s *step, cmd *actors.Command, err error) {
 	if err != nil {
-		c.commandFailed(err, c.aim.clientID)
+		c.commandFailed(err, c.target.clientID)
 		return
 	}
 	s.finish(c, cmd)
@@ -82,7 +82,7 @@ func (c *Call) prepareOrder() *actors.Command {
 	if !ok {
 		return nil
 	}
-	c.aim = aim{clientID: w.ClientID, subject: subject{w.Side, w.Pair.Name}}
+	c.target = target{clientID: w.ClientID, shape: orderShape{w.Side, w.Pair.Name}}
 	return actors.NewOrder(c.Key, c.Nonce, &w)
 }
 
@@ -91,11 +91,11 @@ func (c *Call) finishOrder(cmd *actors.Command) {
 		c.Status = 201
 		c.body = appendPlaced(c.body, cmd.Record())
 	} else {
-		c.refused(cmd, c.aim.subject)
+		c.refused(cmd, c.target.shape)
 	}
 }
 
-// checkedOrder reads an order, and holds it against all rules that need neither its wallet nor its
+// checkedOrder reads an order, and checks it against all rules that need neither its wallet nor its
 // book. False: the call is answered.
 func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
 	w = c.orderRequest()
@@ -111,7 +111,7 @@ func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
 	return w, false
 }
 
-// orderRequest reads and checks the fields of an order. It notes each bad field. A market order
+// orderRequest reads and checks the fields of an order. It records each bad field. A market order
 // without a price has none yet.
 func (c *Call) orderRequest() actors.OrderRequest {
 	var w actors.OrderRequest
@@ -131,7 +131,7 @@ func (c *Call) orderRequest() actors.OrderRequest {
 	return w
 }
 
-// orderSide reads what an order does. It notes a bad side.
+// orderSide reads the side of an order. It records a bad one.
 func (c *Call) orderSide() (side trading.Side) {
 	if text, ok := c.field("type"); ok {
 		if side = sideOf(text); side == 0 {
@@ -141,7 +141,7 @@ func (c *Call) orderSide() (side trading.Side) {
 	return side
 }
 
-// price reads the price of an order. It notes one that the pair does not take.
+// price reads the price of an order. It records one that the pair does not take.
 func (c *Call) price(w *actors.OrderRequest) {
 	text, ok := c.field("price")
 	if !ok {
@@ -163,7 +163,7 @@ func (c *Call) price(w *actors.OrderRequest) {
 	w.Price = p
 }
 
-// amount reads the amount of an order, behind its price. It notes one that the pair does not take.
+// amount reads the amount of an order, after its price. It records one that the pair does not take.
 func (c *Call) amount(w *actors.OrderRequest) {
 	text, ok := c.field("amount")
 	if !ok {
@@ -189,8 +189,8 @@ func (c *Call) amount(w *actors.OrderRequest) {
 	w.Amount = a
 }
 
-// field returns the text of a required parameter of the body. It notes a parameter that is missing
-// or no scalar, and returns false.
+// field returns the text of a required parameter of the body. It records a parameter that is
+// missing or no scalar, and returns false.
 func (c *Call) field(name string) ([]byte, bool) {
 	p, ok := c.Form.Get(name)
 	switch {
@@ -204,10 +204,10 @@ func (c *Call) field(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// commandFailed answers for a command that has no outcome.
+// commandFailed answers for a command without an outcome.
 func (c *Call) commandFailed(err error, id event.ClientID) {
 	if !errors.Is(err, committed.ErrTimeout) {
-		c.readFailed(err) // it came to no wallet, as a read that is turned away
+		c.readFailed(err) // it reached no wallet, as a refused read
 		return
 	}
 	hint := " GET /api/v1/orders/own/ shows what there is."
@@ -227,8 +227,8 @@ func appendPlaced(b []byte, rec *event.Record) []byte {
 	return append(b, '}')
 }
 
-// appendAccepted writes what each order that was accepted or amended is answered with, without the
-// closing brace.
+// appendAccepted writes the common answer of accepted and amended orders, without the closing
+// brace.
 func appendAccepted(b []byte, rec *event.Record) []byte {
 	o := &rec.Order
 	remaining := o.Remaining
@@ -243,7 +243,7 @@ func appendAccepted(b []byte, rec *event.Record) []byte {
 	b = (o.Amount - o.Remaining).Append(append(b, `,"amount_filled":`...))
 	b = o.Amount.Append(append(b, `,"amount_original":`...))
 	if o.RestCancelled && rec.Instructions.Cancelled == 0 {
-		// It is plain, and met as many orders as one order may.
+		// A plain order that met the maximum number of orders.
 		b = o.Remaining.Append(append(b, `,"amount_cancelled":`...))
 	}
 	if !o.ClientID.IsZero() {
@@ -267,7 +267,7 @@ func appendAccepted(b []byte, rec *event.Record) []byte {
 }
 
 // refused answers for a command whose refusal is in the journal.
-func (c *Call) refused(cmd *actors.Command, of subject) {
+func (c *Call) refused(cmd *actors.Command, of orderShape) {
 	switch reason := cmd.Record().Refusal.Reason; reason {
 	case event.RefusedNonce:
 		c.wrongNonce(cmd.LastNonce())
@@ -301,8 +301,8 @@ func (c *Call) refused(cmd *actors.Command, of subject) {
 	}
 }
 
-// refusedByMarket is refused for the reasons that a book has. False: it is none of them.
-func (c *Call) refusedByMarket(cmd *actors.Command, of subject) bool {
+// refusedByMarket is refused for a book's reasons. False: it is none of them.
+func (c *Call) refusedByMarket(cmd *actors.Command, of orderShape) bool {
 	at := cmd.Record().TimeUs
 	switch cmd.Record().Refusal.Reason {
 	case event.RefusedPriceBand:
@@ -338,7 +338,7 @@ func (c *Call) beyondBand(timeUs int64, side trading.Side, bound money.Price) {
 	c.forbid(PriceBand, timeUs, about+bound.String())
 }
 
-// outOfFunds answers that an account cannot pay for what it asks for.
+// outOfFunds answers that an account cannot pay for its order.
 func (c *Call) outOfFunds(timeUs int64, currency uint16, missing money.Balance) {
 	b := encode.Seconds(append(c.body[:0], `{"date":`...), timeUs)
 	b = missing.Append(append(b, `,"error":"Out of balance -`...))
@@ -352,13 +352,13 @@ func (c *Call) idTaken(by uint64) {
 	c.badFields()
 }
 
-// prepareCancel makes the cancel of an open order, by its id or by the client's own name for it.
+// prepareCancel makes the cancel of an open order, by its id or by the client order id.
 func (c *Call) prepareCancel() *actors.Command {
 	id, name := c.whichOrder()
 	if c.badFields() {
 		return nil
 	}
-	c.aim = aim{order: id, clientID: name}
+	c.target = target{order: id, clientID: name}
 	return actors.NewCancel(c.Key, c.Nonce, id, name)
 }
 
@@ -369,14 +369,14 @@ func (c *Call) finishCancel(cmd *actors.Command) {
 		c.body = append(strconv.AppendUint(append(c.body, `{"order":`...), rec.Cancel.Order, 10),
 			'}')
 	case rec.Refusal.Reason != event.RefusedNotOpen:
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	default:
 		c.notOpen()
 	}
 }
 
-// whichOrder reads the order that a command is about: its id, or without one the client's own name
-// for it. It notes a bad one.
+// whichOrder reads the order of a command: its id, or without one the client order id. It records a
+// bad one.
 func (c *Call) whichOrder() (id uint64, name event.ClientID) {
 	if _, ok := c.Form.Get("order"); !ok {
 		if name = c.clientID(&c.Form); !name.IsZero() || len(c.fields) > 0 {
@@ -391,20 +391,20 @@ func (c *Call) whichOrder() (id uint64, name event.ClientID) {
 	return id, event.ClientID{}
 }
 
-// notOpen tells the client why an order could not be changed, on the field that named it. The
-// refusal is durable, so the order's row has the reason. No order under a client order id can still
-// come from what this key sent before.
+// notOpen answers why an order could not be changed, on the field that named it. The refusal is
+// durable, so the order's row has the reason. No earlier request of this key can still place an
+// order under the client order id.
 func (c *Call) notOpen() {
 	field, text := "order", "Order not found"
-	if c.aim.order == 0 {
+	if c.target.order == 0 {
 		if field = clientIDName; !c.given(field) {
 			field = clientIDAlias
 		}
 	}
-	switch o, found, err := c.aimedAt(); {
+	switch o, found, err := c.orderNamed(); {
 	case err != nil:
 		text = "Order is not open"
-	case !found, slices.Contains(c.later, o.ID): // there was none when the wallet looked
+	case !found, slices.Contains(c.later, o.ID): // there was none when the wallet checked
 	case o.Status == trading.StatusDone:
 		text = "Order already done"
 	case o.Status == trading.StatusCancelled:
@@ -414,12 +414,12 @@ func (c *Call) notOpen() {
 	c.badFields()
 }
 
-// aimedAt returns the order that the call's command names.
-func (c *Call) aimedAt() (o committed.Order, found bool, err error) {
-	if c.aim.order != 0 {
-		return c.public.OrderOf(c.Key.Account.ID, c.aim.order)
+// orderNamed returns the order that the call's command names.
+func (c *Call) orderNamed() (o committed.Order, found bool, err error) {
+	if c.target.order != 0 {
+		return c.public.OrderOf(c.Key.Account.ID, c.target.order)
 	}
-	return c.public.OrderNamed(c.Key.Account.ID, c.aim.clientID)
+	return c.public.OrderNamed(c.Key.Account.ID, c.target.clientID)
 }
 
 // given reports whether the body has a parameter.
@@ -428,8 +428,8 @@ func (c *Call) given(name string) bool {
 	return ok
 }
 
-// cancelAllOrders cancels all open orders of the account that pass the filters. The client must say
-// which, because a signature without any parameter is the signature of each GET of the key.
+// cancelAllOrders cancels all open orders of the account that pass the filters. A filter is
+// required, because a signature without any parameter is the signature of each GET of the key.
 func (c *Call) cancelAllOrders() {
 	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
@@ -445,7 +445,7 @@ func (c *Call) cancelAllOrders() {
 		c.commandFailed(err, event.ClientID{})
 		return
 	case cmd.Outcome() == actors.Refused && cmd.Record().Refusal.Reason != event.RefusedNoOrders:
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	default:
 		b := append(c.body, `{"orders":[`...)
 		for i, id := range cmd.CancelledOrders() {
@@ -459,8 +459,7 @@ func (c *Call) cancelAllOrders() {
 	cmd.Free()
 }
 
-// cancelFilter reads which orders are to be cancelled. It notes a bad filter, and that there is
-// none.
+// cancelFilter reads which orders to cancel. It records a bad or a missing filter.
 func (c *Call) cancelFilter() actors.CancelFilter {
 	filtered := c.given("pair") || c.given("type") || c.given(clientIDPrefix)
 	noted := len(c.fields)
@@ -470,7 +469,7 @@ func (c *Call) cancelFilter() actors.CancelFilter {
 	return c.orderFilter()
 }
 
-// orderFilter reads filters of open orders. It notes bad ones.
+// orderFilter reads filters of open orders. It records bad ones.
 func (c *Call) orderFilter() (f actors.CancelFilter) {
 	if _, ok := c.Form.Get("pair"); ok {
 		if text, ok := c.field("pair"); ok {

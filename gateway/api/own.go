@@ -10,7 +10,7 @@ import (
 	"exchange/gateway/encode"
 )
 
-// The rows of an account's lists. The event stream tells of changes in the same words.
+// The rows of an account's lists. The event stream sends changes in the same form.
 
 // AppendOwnOrder writes a row of orders/own.
 func AppendOwnOrder(b []byte, p *actors.Public, o *committed.Order) []byte {
@@ -65,7 +65,7 @@ func AppendHolding(b []byte, currency string, h ledger.Holding) []byte {
 }
 
 // WholeNumber returns the number of an optional member of a private event's fields, 0 without it;
-// false: it is none, and the call is answered.
+// false: bad, and the call is answered.
 func (c *Call) WholeNumber(name string, text []byte) (uint64, bool) {
 	if len(text) == 0 {
 		return 0, true
@@ -77,5 +77,5 @@ func (c *Call) WholeNumber(name string, text []byte) (uint64, bool) {
 	return n, ok
 }
 
-// FailRead answers for a read that has no answer.
+// FailRead answers for a read without an answer.
 func (c *Call) FailRead(err error) { c.readFailed(err) }

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// leastPacked is the size in bytes of the smallest answer that is sent packed: 200 levels of a
-// book, or as many candles. Below it packing costs more than it saves.
+// leastPacked is the size in bytes of the smallest packed answer: 200 levels of a book, or 200
+// candles. Below it packing costs more than it saves.
 const leastPacked = 16 << 10
 
 // mostPacked is the size in bytes of the largest one: packing takes memory that no Budget counts,
@@ -21,8 +21,8 @@ const mostPacked = 2 << 20
 // 0.95 ms for 18 KB.
 const packLevel = gzip.BestSpeed + 1
 
-// packers are gzip.Writers of that level: one has tables of some 100 KB.
-var packers = sync.Pool{New: func() any {
+// gzipWriters are gzip.Writers of that level: one has tables of some 100 KB.
+var gzipWriters = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, packLevel)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -30,16 +30,16 @@ var packers = sync.Pool{New: func() any {
 	return w
 }}
 
-// IsBulky reports whether a public answer is so large that a client which takes gzip gets it
-// packed. Private answers never are: their size would tell what they repeat of a request.
+// IsBulky reports whether a public answer is large enough to be packed for a client that takes
+// gzip. Private answers never are: their size would reveal the parts that repeat the request.
 func (c *Call) IsBulky() bool {
 	size := len(c.body) + lengthOf(c.pieces)
 	return c.Status == fasthttp.StatusOK && c.Key == nil && leastPacked <= size &&
 		size <= mostPacked
 }
 
-// Pack packs an answer that IsBulky, by gzip. What clients ask for of one state of a book or a
-// chart is packed once for all of them.
+// Pack packs an answer that IsBulky, by gzip. The answer of one state of a book or a chart is
+// packed once for all clients.
 func (c *Call) Pack() {
 	plain, pieces := c.body, slices.Clone(c.pieces) // another client's call may pack them
 	pack := sync.OnceValue(func() *text {
@@ -50,8 +50,8 @@ func (c *Call) Pack() {
 			}
 		}
 		var b bytes.Buffer
-		w := packers.Get().(*gzip.Writer)
-		defer packers.Put(w)
+		w := gzipWriters.Get().(*gzip.Writer)
+		defer gzipWriters.Put(w)
 		w.Reset(&b)
 		_, _ = w.Write(plain) // a buffer takes everything
 		_ = w.Close()
@@ -64,7 +64,7 @@ func (c *Call) Pack() {
 	c.body, c.pieces = c.body[:0], append(c.pieces[:0], piece{t.json, t})
 }
 
-// pack returns what packs an answer of a view: one that another client has asked for, or a new one.
+// pack returns the packer of an answer of a view: of an earlier identical request, or a new one.
 func (s *shownView) pack(what span, pack func() *text) func() *text {
 	s.mu.Lock()
 	defer s.mu.Unlock()

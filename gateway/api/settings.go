@@ -7,7 +7,7 @@ import (
 	"exchange/gateway/encode"
 )
 
-// tradingSettings shows what the account's orders do that say nothing about it themselves.
+// tradingSettings shows the defaults of the account's orders.
 func (c *Call) tradingSettings() {
 	var q committed.TradingSettings
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
@@ -17,7 +17,7 @@ func (c *Call) tradingSettings() {
 	c.body = appendSettings(c.body, q.SelfTrade)
 }
 
-// setTradingSettings changes it.
+// setTradingSettings changes them.
 func (c *Call) setTradingSettings() {
 	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
@@ -38,7 +38,7 @@ func (c *Call) setTradingSettings() {
 	if cmd.Outcome() == actors.Accepted {
 		c.body = appendSettings(c.body, i.mode)
 	} else {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }

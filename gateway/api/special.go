@@ -10,11 +10,11 @@ import (
 	"exchange/gateway/params"
 )
 
-// The rules of orders with instructions: what each number may be, and what does not go together.
+// The rules of orders with instructions: the range of each number, and the combinations.
 
-// specialOrder reads an order that has instructions in its form. It notes each bad field, and what
-// does not go together. An order whose instructions ask for nothing more than a plain order stays
-// without w.Special.
+// specialOrder reads an order that has instructions in its form. It records each bad field, and bad
+// combinations. An order whose instructions ask for nothing more than a plain order stays without
+// w.Special.
 func (c *Call) specialOrder(w *actors.OrderRequest) {
 	i := intent{pair: w.Pair}
 	c.readIntent(&i)
@@ -33,7 +33,7 @@ func (c *Call) specialOrder(w *actors.OrderRequest) {
 }
 
 // specialPrice reads the price of an order. A market order needs none: one that waits gets the
-// worst price beyond its trigger, any other stays without.
+// worst price beyond its trigger, any other has none.
 func (c *Call) specialPrice(i *intent, w *actors.OrderRequest) {
 	if _, ok := c.Form.Get("price"); !ok && i.market {
 		if i.trigger != 0 && w.Pair != nil && w.Side != 0 {
@@ -81,8 +81,8 @@ func notWith(name, value string) string {
 // notWithout is the text for a parameter that needs another.
 func notWithout(name string) string { return "Not possible without " + name + "." }
 
-// ruleForce notes a time in force that does not go with the type of the order, and an end without
-// gtd or gtd without an end.
+// ruleForce records a time in force that does not fit the type of the order, and an end without gtd
+// or gtd without an end.
 func (c *Call) ruleForce(i *intent) {
 	gtd := i.force == forceGTD
 	if i.market && i.good(timeInForce) && i.force != forceIOC && i.force != forceFOK {
@@ -96,8 +96,8 @@ func (c *Call) ruleForce(i *intent) {
 	}
 }
 
-// takesOnly returns the words for an order that never rests: what it has in place of a parameter
-// that orders in the book have. ok is false for any other order.
+// takesOnly returns the name and value that mark an order which never rests, for the text about a
+// parameter of resting orders. ok is false for any other order.
 func (i *intent) takesOnly() (name, value string, ok bool) {
 	switch {
 	case i.market:
@@ -108,7 +108,7 @@ func (i *intent) takesOnly() (name, value string, ok bool) {
 	return "", "", false
 }
 
-// ruleResting notes instructions for an order in the book that an order which never rests has.
+// ruleResting records instructions for resting orders on an order that never rests.
 func (c *Call) ruleResting(i *intent) {
 	name, value, never := i.takesOnly()
 	if !never {
@@ -123,7 +123,7 @@ func (c *Call) ruleResting(i *intent) {
 	}
 }
 
-// ruleTrigger finds the direction of the trigger. It notes names that do not go together.
+// ruleTrigger finds the direction of the trigger. It records names that do not fit together.
 func (c *Call) ruleTrigger(i *intent, side trading.Side) {
 	loss, profit := i.has(stopLossPrice), i.has(takeProfitPrice)
 	switch {
@@ -150,7 +150,7 @@ func (c *Call) ruleTrigger(i *intent, side trading.Side) {
 	}
 }
 
-// ruleOCO notes an order that cannot have another half. One without a price of its own takes at
+// ruleOCO records an order that cannot have another half. One without a price of its own takes at
 // once, so it would only be cancelled if it might not take.
 func (c *Call) ruleOCO(i *intent, side trading.Side) {
 	if i.good(ocoPrice) && !i.has(ocoTriggerPrice) {
@@ -182,8 +182,8 @@ func (c *Call) ruleOCO(i *intent, side trading.Side) {
 	i.bad |= 1 << ocoTriggerPrice
 }
 
-// ruleQuote notes a sum that the order cannot spend. What the sum buys at the worst price must be
-// within the pair's sizes.
+// ruleQuote records a sum that the order cannot spend. The amount it buys at the worst price must
+// be within the pair's sizes.
 func (c *Call) ruleQuote(i *intent, w *actors.OrderRequest) {
 	if _, both := c.Form.Get("amount"); both {
 		c.amount(w)
@@ -209,7 +209,7 @@ func (c *Call) ruleQuote(i *intent, w *actors.OrderRequest) {
 	}
 }
 
-// ruleDisplay notes a part of an iceberg that the pair does not take.
+// ruleDisplay records a part of an iceberg that the pair does not take.
 func (c *Call) ruleDisplay(i *intent, w *actors.OrderRequest) {
 	if !i.good(displayAmount) || w.Pair == nil || w.Amount == 0 {
 		return
@@ -225,7 +225,7 @@ const (
 	mostLife  = 366 * 24 * time.Hour
 )
 
-// expireTime reads the end of an order in microseconds. It notes one that is not possible.
+// expireTime reads the end of an order in microseconds. It records an impossible one.
 func (c *Call) expireTime(p *params.Param) int64 {
 	if !c.scalar(p) {
 		return 0
@@ -243,7 +243,7 @@ func (c *Call) expireTime(p *params.Param) int64 {
 	return us
 }
 
-// scalar reports whether a value is a number or a text. It notes any other.
+// scalar reports whether a value is a number or a text. It records any other.
 func (c *Call) scalar(p *params.Param) bool {
 	if !isScalar(p) {
 		c.bad(string(p.Name), fieldNotScalar)
@@ -252,7 +252,7 @@ func (c *Call) scalar(p *params.Param) bool {
 	return true
 }
 
-// positiveAmount reads an amount above 0. It notes a bad one, and returns 0.
+// positiveAmount reads an amount above 0. It records a bad one, and returns 0.
 func (c *Call) positiveAmount(p *params.Param) money.Amount {
 	if !c.scalar(p) {
 		return 0
@@ -269,7 +269,7 @@ func (c *Call) positiveAmount(p *params.Param) money.Amount {
 	return 0
 }
 
-// priceIn reads a price that the pair takes. It notes a bad one, and returns 0.
+// priceIn reads a price that the pair takes. It records a bad one, and returns 0.
 func (c *Call) priceIn(p *params.Param, pair *directory.Pair) money.Price {
 	if !c.scalar(p) {
 		return 0

@@ -10,18 +10,18 @@ import (
 	"exchange/gateway/encode"
 )
 
-// The fields of answers about orders with instructions, behind those that all orders have.
+// The fields of answers about orders with instructions, after those of all orders.
 
-// An outcome is what has become of an order with instructions.
+// An outcome is the result of an order with instructions.
 type outcome struct {
 	trading.Instructed
 	price     money.Price
 	filled    money.Amount
-	known     bool // Value is that of all its trades, unless it is 0
+	complete  bool // Value is that of all its trades, unless it is 0
 	cancelled money.Amount
 }
 
-// appendOutcome writes the instructions of a record's order, and what has become of them.
+// appendOutcome writes the instructions of a record's order, and their result.
 func appendOutcome(b []byte, rec *event.Record) []byte {
 	o := &rec.Order
 	x := outcome{Instructed: trading.Instructed{Instructions: rec.Instructions,
@@ -32,7 +32,7 @@ func appendOutcome(b []byte, rec *event.Record) []byte {
 		traded += t.Amount
 		x.Value = x.Value.Add(t.Price.Times(t.Amount).Balance())
 	}
-	x.known = traded == x.filled
+	x.complete = traded == x.filled
 	status := trading.StatusActive
 	switch {
 	case o.RestCancelled:
@@ -44,30 +44,30 @@ func appendOutcome(b []byte, rec *event.Record) []byte {
 	return x.append(b)
 }
 
-// appendInstructed writes the instructions of an order's row, and what has become of them.
+// appendInstructed writes the instructions of an order's row, and their result.
 func appendInstructed(b []byte, o *committed.Order) []byte {
 	with, ok := o.Instructed.Open()
 	if !ok {
 		panic("BUG: the instructions of order " + strconv.FormatUint(o.ID, 10) +
 			" cannot be read")
 	}
-	x := outcome{Instructed: with, price: o.Price, filled: o.Amount - o.Remaining, known: true}
+	x := outcome{Instructed: with, price: o.Price, filled: o.Amount - o.Remaining, complete: true}
 	if o.Status == trading.StatusCancelled {
 		x.cancelled = o.Remaining
 	}
 	return x.append(b)
 }
 
-// append writes what applies.
+// append writes the members that apply.
 func (x *outcome) append(b []byte) []byte {
 	b = x.appendKind(b)
 	if x.Quote != 0 {
 		b = x.Quote.Append(append(b, `,"quote_amount":`...))
-		if x.known {
+		if x.complete {
 			b = x.Value.Append(append(b, `,"quote_filled":`...))
 		}
 	}
-	if x.filled > 0 && x.known && !x.Value.IsZero() {
+	if x.filled > 0 && x.complete && !x.Value.IsZero() {
 		b = x.Value.Average(x.filled).Append(append(b, `,"average_price":`...))
 	}
 	if x.Display != 0 {
@@ -87,7 +87,7 @@ func (x *outcome) append(b []byte) []byte {
 	return b
 }
 
-// appendKind writes the type of the order, how long it stays, and whether it may take.
+// appendKind writes the type of the order, its lifetime, and whether it may take.
 func (x *outcome) appendKind(b []byte) []byte {
 	b = encode.Text(append(b, `,"order_type":`...), OrderTypeName(&x.Instructions))
 	b = encode.Text(append(b, `,"time_in_force":`...), TimeInForceName(&x.Instructions))
@@ -106,7 +106,7 @@ func (x *outcome) appendKind(b []byte) []byte {
 	return b
 }
 
-// appendTrigger writes what the order waits for, or has waited for.
+// appendTrigger writes the trigger of an order that waits, or has waited.
 func (x *outcome) appendTrigger(b []byte) []byte {
 	if x.Trigger.When != 0 {
 		b = x.Trigger.Price.Append(append(b, `,"trigger_price":`...))
@@ -140,15 +140,15 @@ func appendPrevented(b []byte, list []trading.Prevented) []byte {
 	return b
 }
 
-// SelfTradeName returns a mode as clients send it.
+// SelfTradeName returns a mode in the API's words.
 func SelfTradeName(mode trading.SelfTrade) string { return instructions[selfTrade].words[mode] }
 
-// DirectionName returns a direction as clients send it.
+// DirectionName returns a direction in the API's words.
 func DirectionName(d trading.Direction) string {
 	return instructions[triggerWhen].words[d-trading.Rise]
 }
 
-// OrderTypeName returns the type of an order as clients send it.
+// OrderTypeName returns the type of an order in the API's words.
 func OrderTypeName(i *trading.Instructions) string {
 	if i.Market {
 		return "market"
@@ -156,7 +156,7 @@ func OrderTypeName(i *trading.Instructions) string {
 	return "limit"
 }
 
-// TimeInForceName returns how long an order may stay, as clients send it.
+// TimeInForceName returns the time in force in the API's words.
 func TimeInForceName(i *trading.Instructions) string {
 	force := forceGTC
 	switch {

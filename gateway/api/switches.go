@@ -33,12 +33,12 @@ func (c *Call) cancelAfter() {
 	if cmd.Outcome() == actors.Accepted {
 		c.body = c.appendSwitch(c.body, &cmd.Record().Switch, c.commands.SwitchFires(cmd))
 	} else {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
 
-// switchTimeout reads for how long the switch waits, in seconds; 0: it is disarmed.
+// switchTimeout reads the switch's timeout, in seconds; 0: disarmed.
 func (c *Call) switchTimeout() uint32 {
 	text, ok := c.field("timeout")
 	if !ok {
@@ -63,7 +63,7 @@ func (c *Call) cancelSwitch() {
 	c.body = c.appendSwitch(c.body, &q.Switch, c.public.SwitchFires(&q))
 }
 
-// appendSwitch writes a switch: for how long it waits, when it cancels, and which orders, unless it
+// appendSwitch writes a switch: its timeout, the time of its cancel, and the filter, unless it
 // cancels all.
 func (c *Call) appendSwitch(b []byte, s *event.Switch, firesUs int64) []byte {
 	if !s.Armed {
@@ -83,8 +83,7 @@ func (c *Call) appendSwitch(b []byte, s *event.Switch, firesUs int64) []byte {
 	return append(b, '}')
 }
 
-// settingUnknown answers for a command without an outcome that sets something; hint says how to
-// find out.
+// settingUnknown answers for a setting command without an outcome; hint says how to find out.
 func (c *Call) settingUnknown(err error, hint string) {
 	if errors.Is(err, committed.ErrTimeout) {
 		c.Fail(OutcomeUnknown, " "+hint)

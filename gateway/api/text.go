@@ -8,13 +8,13 @@ import (
 	"exchange/actors/committed"
 )
 
-// A text is memory with JSON that answers are written from. Many answers can share one text, and
-// each shows a part of it.
+// A text is memory with JSON of answers. Many answers can share one text, and each shows a part of
+// it.
 type text struct {
 	json []byte
 
 	// The budget's mutex guards the rest.
-	answers int    // that are written from it and have not left
+	answers int    // written from it and not yet sent
 	client  client // of the first of them
 }
 
@@ -31,7 +31,7 @@ func lengthOf(pieces []piece) (bytes int) {
 	return bytes
 }
 
-// A client is what large answers are counted for: an account, or the address of a public call.
+// A client is the owner of a large answer: an account, or the address of a public call.
 type client struct {
 	account uint32 // 0: the address
 	address uint64
@@ -49,8 +49,8 @@ func (c *Call) client() client {
 const largeBytes = 64 << 10
 
 // End ends a call. A large answer takes room of the budget until its edge closes it. Without room
-// the call fails, unless the client must be told the answer, because a command has been carried
-// out. nil: the answer is Body.
+// the call fails, unless must is set, because a command has been carried out. nil: the answer is
+// Body.
 func (c *Call) End(b *Budget, must bool) *Large {
 	switch {
 	case c.Status >= 300:
@@ -69,7 +69,7 @@ func (c *Call) End(b *Budget, must bool) *Large {
 	return nil
 }
 
-// Body returns an answer that is not large. A shared body never changes. Any other is good until
+// Body returns an answer that is not large. A shared body never changes. Any other is valid until
 // the next use of the call.
 func (c *Call) Body() (json []byte, shared bool) {
 	switch {
@@ -86,29 +86,29 @@ func (c *Call) Body() (json []byte, shared bool) {
 }
 
 // A Budget bounds the memory of large answers. They stay in memory until their clients have taken
-// them, which may be as long as timing.write_timeout_ms. limits.answers_bytes is the bound for all
-// clients together, because otherwise some hundred connections that ask for deep books and read
-// nothing would take all memory. A text that several answers share counts once, for the account or
-// address whose answer was the first. Each of them has a quarter.
+// them, for up to timing.write_timeout_ms. limits.answers_bytes is the bound for all clients
+// together. Otherwise some hundred connections that request deep books and read nothing would take
+// all memory. A text that several answers share counts once, for the account or address of the
+// first answer. Each of them has a quarter.
 type Budget struct {
 	most int64 // bytes
 
 	mu     sync.Mutex
 	held   int64            // bytes
-	texts  int              // that answers are written from
-	shares map[client]int64 // bytes by the client whose answer was the first
+	texts  int              // of answers not yet sent
+	shares map[client]int64 // bytes by the client of the first answer
 }
 
-// NewBudget makes a budget of so many bytes.
+// NewBudget makes a budget of some bytes.
 func NewBudget(bytes int64) *Budget {
 	return &Budget{most: bytes, shares: map[client]int64{}}
 }
 
-// clientShare is the part of a budget that texts may take whose first answers one client asked for.
+// A client's share of a budget is 1/clientShare, for texts whose first answers are its own.
 const clientShare = 4
 
-// take notes that an answer for a client is written from some pieces, all of them or none. False:
-// it would be too much. One answer is always possible, however large, and so is one that must be.
+// take records an answer for a client from some pieces, all of them or none. False: it would exceed
+// the budget. One answer is always possible, however large, and so is one that must be.
 func (b *Budget) take(pieces []piece, from client, must bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +141,7 @@ func (b *Budget) take(pieces []piece, from client, must bool) bool {
 // size is the memory of a text, in bytes.
 func (t *text) size() int64 { return int64(cap(t.json)) }
 
-// giveBack ends what take began.
+// giveBack undoes take.
 func (b *Budget) giveBack(pieces []piece) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +160,7 @@ func (b *Budget) giveBack(pieces []piece) {
 	}
 }
 
-// A Large is a large answer. Its edge writes it and closes it when that is over, however it ended.
+// A Large is a large answer. Its edge writes it and closes it afterwards, even after a failure.
 type Large struct {
 	net.Buffers // still to be written
 	Length      int
@@ -185,23 +185,22 @@ func (l *Large) Close() error {
 	return nil
 }
 
-// A shownView is the JSON of a view, as far as any client has asked for it. Each entry is encoded
-// once.
+// A shownView is the JSON of a view, encoded as far as requested. Each entry is encoded once.
 type shownView struct {
 	mu     sync.Mutex
 	whole  func() *text // guarded by mu
 	packed func() *text // the newest packed answer; guarded by mu
-	has    span         // what that shows; guarded by mu
+	has    span         // the span of packed; guarded by mu
 	lists  [2]entries
 }
 
-// A span is what an answer shows of a view's lists: the entries [from, to) of each.
+// A span is an answer's part of a view's lists: the entries [from, to) of each.
 type span [2]struct{ from, to int }
 
 // entries are a list of a view.
 type entries struct {
 	mu   sync.Mutex
-	text *text    // entries with commas between; another one when it needs more memory
+	text *text    // entries with commas between; replaced when it needs more memory
 	ends []uint32 // end of each entry in text: no list of more than 4 GB could be sent
 }
 
@@ -210,7 +209,7 @@ func shown(v *committed.View) *shownView {
 	return v.Kept(func() any { return new(shownView) }).(*shownView)
 }
 
-// body returns the whole view in its one form. encode makes it for the first caller.
+// body returns the whole view in its one form. The first caller's encode makes it.
 func (s *shownView) body(encode func() []byte) piece {
 	s.mu.Lock()
 	if s.whole == nil {
@@ -223,7 +222,7 @@ func (s *shownView) body(encode func() []byte) piece {
 }
 
 // part returns the entries [from, to) of a list of the view, with commas between. entry appends the
-// entry at a place. No entry behind the last that any caller asked for is encoded.
+// entry at an index. No entry after the last requested one is encoded.
 func (s *shownView) part(list, from, to int, entry func(b []byte, place int) []byte) piece {
 	if from >= to {
 		return piece{}
@@ -244,7 +243,7 @@ func (s *shownView) part(list, from, to int, entry func(b []byte, place int) []b
 	return piece{l.text.json[begin:l.ends[to-1]], l.text}
 }
 
-// encode encodes the entries up to a place (exclusive). mu is held.
+// encode encodes the entries up to an index (exclusive). mu is held.
 func (l *entries) encode(to int, entry func(b []byte, place int) []byte) {
 	b := l.text.json
 	for place := len(l.ends); place < to; place++ {
@@ -254,7 +253,7 @@ func (l *entries) encode(to int, entry func(b []byte, place int) []byte) {
 		b = entry(b, place)
 		l.ends = append(l.ends, uint32(len(b)))
 	}
-	// Answers that wait are written from the memory before, which counts until they have left.
+	// Pending answers keep the previous memory, which counts until they are sent.
 	if cap(b) != cap(l.text.json) {
 		l.text = new(text)
 	}

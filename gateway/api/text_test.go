@@ -10,8 +10,8 @@ func texts(bytes ...int) (all []piece) {
 	return all
 }
 
-// One account or address has a share of the budget, for the answers that it asked for first. Other
-// clients have the rest.
+// One account or address has a share of the budget, for answers that it requested first. The rest
+// is for other clients.
 func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	m := NewBudget(400)
 	greedy, other := client{address: 1}, client{account: 1}
@@ -24,8 +24,8 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	}{
 		{one, greedy, true}, {two, greedy, false}, {texts(40), greedy, true},
 		{texts(1), greedy, false},
-		{part, greedy, true}, // a part of a text that is there
-		{one, other, true},   // of which it is not the cause
+		{part, greedy, true}, // a part of an existing text
+		{one, other, true},   // whose owner is another
 		{large, other, true}, // the first may be large
 		{texts(1), client{account: 2}, false},
 		{[]piece{bookBegin, bookEnd}, client{account: 2}, true}, // constants cost nothing
@@ -46,7 +46,7 @@ func TestNoClientTakesTheWholeBudget(t *testing.T) {
 	}
 }
 
-// Packing is for answers of some size: one that the budget has to bound is never copied for it.
+// Packing is for medium answers: one that the budget bounds is never copied for it.
 func TestAnswersOfSomeSizeArePacked(t *testing.T) {
 	for _, x := range []struct {
 		bytes int
@@ -60,7 +60,7 @@ func TestAnswersOfSomeSizeArePacked(t *testing.T) {
 	}
 }
 
-// The outcome of a command is told at any size, because neither "not known" nor "refused" would be
+// The outcome of a command is sent at any size, because neither "not known" nor "refused" would be
 // true.
 func TestTheAnswerToACommandNeedsNoRoom(t *testing.T) {
 	m := NewBudget(100_000)
@@ -72,11 +72,11 @@ func TestTheAnswerToACommandNeedsNoRoom(t *testing.T) {
 		return c, c.End(m, must)
 	}
 	if c, large := answer(false); large != nil || c.Failure != Overloaded || c.Status != 503 {
-		t.Errorf("beside an answer that waits, another need not be told and is: %v", c.Failure)
+		t.Errorf("an optional answer beside a pending one was sent: %v", c.Failure)
 	}
 	c, large := answer(true)
 	if large == nil || large.Length != 200_000 || c.Failure != nil {
-		t.Fatalf("what must be told is not: %v", c.Failure)
+		t.Fatalf("a mandatory answer was not sent: %v", c.Failure)
 	}
 	if texts, bytes := m.Waiting(); texts != 2 || bytes != 250_000 {
 		t.Errorf("%d texts of %d bytes wait", texts, bytes)

@@ -10,7 +10,7 @@ import (
 	"exchange/gateway/encode"
 )
 
-// A tickerList is the answer for all pairs, as long as none of their tickers has changed.
+// A tickerList is the answer for all pairs, until one of their tickers changes.
 type tickerList struct {
 	views []*committed.View
 	shown shownView
@@ -79,7 +79,7 @@ func (c *Call) chart() {
 	if c.badFields() {
 		return
 	}
-	chart, err := c.public.Candles(c.reader(), committed.ChartQuery{Pair: pair, Frame: frame,
+	chart, err := c.public.Candles(c.readingClient(), committed.ChartQuery{Pair: pair, Frame: frame,
 		Since: firstStart(frame, since), Until: until, Limit: limit})
 	if err != nil {
 		c.readFailed(err)
@@ -109,8 +109,7 @@ func (c *Call) chart() {
 // noMoment is later than any candle.
 const noMoment = 1 << 60
 
-// firstStart returns the first start of a period from since on. No candle within the range is
-// before it.
+// firstStart returns the first start of a period from since on. No candle of the range is earlier.
 func firstStart(f market.Frame, since int64) int64 {
 	if start := f.Start(since * 1_000_000); start < since {
 		return start + f.Seconds()
@@ -118,8 +117,8 @@ func firstStart(f market.Frame, since int64) int64 {
 	return since
 }
 
-// moment returns a time in whole seconds: for a fraction, the next second (up) or the second
-// before. A time too large for a number counts as if the parameter were not there.
+// moment returns a time in whole seconds: a fraction is rounded up or down. A time too large for a
+// number counts as absent.
 func (c *Call) moment(name string, up bool, unset int64) int64 {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -150,10 +149,10 @@ func (c *Call) momentUs(name string, up bool) int64 {
 const second = int64(money.MaxRate)
 
 // instant parses seconds since 1970 as a number of units, rounded up or down. False: the time is
-// bad, which it notes, or too large for a number.
+// bad, which it records, or too large for a number.
 func (c *Call) instant(name string, text []byte, unit int64, up bool) (n int64, ok bool) {
 	v, err := money.ParsePrice(text)
-	if errors.Is(err, money.ErrRange) { // clients send milliseconds, too
+	if errors.Is(err, money.ErrRange) { // some clients send milliseconds
 		return 0, false
 	}
 	if err != nil {

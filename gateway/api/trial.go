@@ -11,7 +11,7 @@ import (
 	"exchange/gateway/encode"
 )
 
-// testOrder says what placing an order would do, as far as that can be told without its book.
+// testOrder predicts the result of placing an order, as far as possible without its book.
 func (c *Call) testOrder() {
 	if err := c.commands.Writable(); err != nil {
 		c.FailWith(err)
@@ -38,7 +38,7 @@ func (c *Call) testOrder() {
 	if !c.inOwnBand(&w) {
 		return
 	}
-	best, err := c.settlePrice(&w) // the wallet asks for the money before the book has its turn
+	best, err := c.settlePrice(&w) // the wallet reserves the money before the book's turn
 	if err != nil {
 		c.readFailed(err)
 		return
@@ -58,8 +58,8 @@ func (c *Call) testOrder() {
 	}
 }
 
-// settlePrice brings a price that the exchange derived within the band of the last price, as the
-// book does, and returns the best price on the other side; 0: there is none.
+// settlePrice brings a derived price within the band of the last price, as the book does, and
+// returns the best price on the other side; 0: none.
 func (c *Call) settlePrice(w *actors.OrderRequest) (best money.Price, err error) {
 	v, err := c.public.View(committed.ViewTicker, w.Pair, 0, 0, 0)
 	if err != nil {
@@ -79,8 +79,7 @@ func needOf(w *actors.OrderRequest) (currency uint16, need money.Balance) {
 	return ledger.Need(w.Side, w.Price, w.Amount, w.Pair.BaseNumber, w.Pair.QuoteNumber)
 }
 
-// mayPlace checks what an account's wallet would check before the money. False: the call is
-// answered.
+// mayPlace does the wallet's checks before the money. False: the call is answered.
 func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 	limits := c.public.Limits()
 	switch {
@@ -90,7 +89,7 @@ func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 		c.Fail(TooManyOpenOrders, "")
 	case q.InPair.Orders >= q.Most.Orders:
 		c.Fail(TooManyInBook, w.Pair.Name)
-	case waits(w) && q.InPair.Stops >= q.Most.Stops:
+	case isStop(w) && q.InPair.Stops >= q.Most.Stops:
 		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
 	case expires(w) && q.InPair.GTD >= q.Most.GTD:
 		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
@@ -100,11 +99,11 @@ func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
 	return false
 }
 
-// mostOpen returns how many open orders of the order's kinds its account may have in the pair.
+// mostOpen returns the maximum of open orders of the order's kinds for its account in the pair.
 func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
 	limits := c.public.Limits()
 	most := committed.OpenCount{Orders: limits.OpenOrdersPerAccountAndBook}
-	if waits(w) {
+	if isStop(w) {
 		most.Stops = limits.StopsPerAccountAndBook
 	}
 	if expires(w) {
@@ -114,8 +113,8 @@ func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
 }
 
 // inOwnBand checks the price whose band is around a trigger price of the order itself: that of an
-// order that waits, or of another half. Any other band is around the last price, which the book
-// has. False: the call is answered.
+// order that waits, or of another half. Any other band is around the book's last price. False: the
+// call is answered.
 func (c *Call) inOwnBand(w *actors.OrderRequest) bool {
 	if w.Special == nil {
 		return true
@@ -131,13 +130,12 @@ func (c *Call) inOwnBand(w *actors.OrderRequest) bool {
 	return bound == 0
 }
 
-// hasPlace checks whether the pair's book has a place for an order, as far as that is known without
-// the book's turn. best is the best price of the other side; 0: there is none. False: the call is
-// answered.
+// hasPlace checks whether the pair's book has a place for an order, as far as known without the
+// book's turn. best is the best price of the other side; 0: none. False: the call is answered.
 func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best money.Price) bool {
 	limits := c.public.Limits()
 	switch {
-	case waits(w) && has.Stops >= limits.StopsPerBook:
+	case isStop(w) && has.Stops >= limits.StopsPerBook:
 		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
 	case expires(w) && has.GTD >= limits.GTDPerBook:
 		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
@@ -149,16 +147,15 @@ func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best m
 	return false
 }
 
-// waits reports whether an order would wait for a trigger, in the book or outside it.
-func waits(w *actors.OrderRequest) bool {
+// isStop reports whether an order would wait for a trigger, in the book or outside it.
+func isStop(w *actors.OrderRequest) bool {
 	s := w.Special
 	return s != nil && (s.Trigger.When != 0 || s.OCO != trading.OCO{})
 }
 
 func expires(w *actors.OrderRequest) bool { return w.Special != nil && w.Special.ExpireUs != 0 }
 
-// needsPlace reports whether an order would be open at once, and no maker's place would be free for
-// it then.
+// needsPlace reports whether an order would be open at once, without freeing a maker's place.
 func needsPlace(w *actors.OrderRequest, best money.Price) bool {
 	s := w.Special
 	if s != nil && (s.Trigger.When != 0 || s.Market || s.IOC || s.FOK) {
@@ -167,8 +164,8 @@ func needsPlace(w *actors.OrderRequest, best money.Price) bool {
 	return !wouldTrade(w, best)
 }
 
-// wouldTrade reports whether an order meets the best price of the other side; 0: there is none. One
-// that waits does not, and one that slides does not either.
+// wouldTrade reports whether an order meets the best price of the other side; 0: none. An order
+// that waits or slides does not.
 func wouldTrade(w *actors.OrderRequest, best money.Price) bool {
 	if best == 0 || w.Special != nil && (w.Special.Trigger.When != 0 || w.Special.Asked != 0) {
 		return false

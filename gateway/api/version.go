@@ -1,5 +1,5 @@
 package api
 
-// Version is the version of the program, and so of its API: CHANGELOG.md says what each has. The
-// commit that a program was built from is the builder's to say.
+// Version is the version of the program, and so of its API: see CHANGELOG.md. The builder sets the
+// commit.
 const Version = "0.1.0"

@@ -27,7 +27,7 @@ func (c *Call) deposits() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Deposits(c.reader(), q)
+	list, err := c.public.Deposits(c.readingClient(), q)
 	answerRows(c, list, err, func(b []byte, d *committed.Deposit) []byte {
 		return AppendDeposit(b, c.public, d)
 	})
@@ -40,7 +40,7 @@ func (c *Call) withdrawals() {
 	if c.badFields() {
 		return
 	}
-	list, err := c.public.Withdrawals(c.reader(), q)
+	list, err := c.public.Withdrawals(c.readingClient(), q)
 	answerRows(c, list, err, func(b []byte, w *committed.Withdrawal) []byte {
 		return AppendWithdrawal(b, c.public, w)
 	})
@@ -60,8 +60,8 @@ func (c *Call) withdrawalStatus() uint8 {
 	return 0
 }
 
-// appendWithdrawal writes a withdrawal as all endpoints show it. An adjustment has the status of a
-// withdrawal that has left the balance, because clients know no other, and a mark.
+// appendWithdrawal writes a withdrawal as in all endpoints. An adjustment has the status of a
+// withdrawal that has left the balance, because clients have no other, and a mark.
 func appendWithdrawal(b []byte, w *committed.Withdrawal, currency string) []byte {
 	status, adjusted := w.Status, w.Status == event.WithdrawalAdjusted
 	if adjusted {
@@ -128,7 +128,7 @@ func (c *Call) withdrawal() {
 		c.refuseField(withdrawalIDName,
 			"Already used by withdraw "+strconv.FormatUint(cmd.TakenBy(), 10))
 	} else {
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
@@ -160,7 +160,7 @@ func (c *Call) withdrawalMoney() (currency directory.Currency, amount money.Amou
 	return currency, amount
 }
 
-// withdrawalAddress reads the field address, for a currency whose code is "" if it is not known.
+// withdrawalAddress reads the field address, for a currency whose code is "" if unknown.
 func (c *Call) withdrawalAddress(currency *directory.Currency) string {
 	b, ok := c.field("address")
 	switch {
@@ -175,7 +175,7 @@ func (c *Call) withdrawalAddress(currency *directory.Currency) string {
 	return ""
 }
 
-// text returns a required text of the body without control characters, of at most so many bytes.
+// text returns a required text of the body without control characters, of at most most bytes.
 func (c *Call) text(name string, most int) string {
 	b, ok := c.field(name)
 	if !ok {
@@ -201,7 +201,7 @@ func (c *Call) withdrawalUnknown(err error) {
 	c.FailWith(err)
 }
 
-// MaxCode bounds the text of a code that is compared.
+// MaxCode bounds a compared code, in bytes.
 const MaxCode = 64
 
 func (c *Call) confirmWithdrawal() {
@@ -239,7 +239,8 @@ func (c *Call) withdrawalID() (id uint64) {
 	return id
 }
 
-// withdrawalMoved answers with the withdrawal after a change, or tells why it did not change.
+// withdrawalMoved answers with the withdrawal after a change, or with the reason why it did not
+// change.
 func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	if err != nil {
 		c.withdrawalUnknown(err)
@@ -259,7 +260,7 @@ func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	case rec.Refusal.Reason == event.RefusedWithdrawal:
 		c.withdrawalNotMoved(id)
 	default:
-		c.refused(cmd, subject{})
+		c.refused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
@@ -269,8 +270,8 @@ func (c *Call) refuseField(name, text string) {
 	c.badFields()
 }
 
-// withdrawalNotMoved tells the client why a withdrawal could not be changed. The refusal is
-// durable, so the withdrawal's row has the reason.
+// withdrawalNotMoved answers why a withdrawal could not be changed. The refusal is durable, so the
+// withdrawal's row has the reason.
 func (c *Call) withdrawalNotMoved(id uint64) {
 	w, found, err := c.public.WithdrawalOf(id)
 	text := "Withdraw is not pending"
@@ -307,7 +308,7 @@ func (c *Call) fees() {
 	c.body = append(b, ']')
 }
 
-// heldUntil returns the end of a hold, in whole seconds: at that time it is over.
+// heldUntil returns the end of a hold, in whole seconds.
 func heldUntil(us int64) string {
 	end := time.UnixMicro(us)
 	if whole := end.Truncate(time.Second); whole.Before(end) {

@@ -12,9 +12,9 @@ import (
 )
 
 // worstPrice gives a market order its price: the best opposite price, and the pair's collar beyond
-// it. The book of the committed side counts, which has all that was answered before. False: the
-// call is answered, because there is nothing to trade with, or the order is too small or too large
-// at that price.
+// it. The book of the committed side counts, which includes everything answered before. False: the
+// call is answered, because the other side is empty, or the order is too small or too large at that
+// price.
 func (c *Call) worstPrice(w *actors.OrderRequest) bool {
 	best, err := c.best(w)
 	switch {
@@ -50,7 +50,7 @@ func bestFor(side trading.Side, v *committed.View) money.Price {
 	return v.Ticker.Buy
 }
 
-// quoteRules notes a sum that is below the pair's minimum, or that buys too little or too much at
+// quoteRules records a sum that is below the pair's minimum, or that buys too little or too much at
 // the order's price.
 func (c *Call) quoteRules(quote money.Amount, w *actors.OrderRequest) {
 	text, rules := "", w.Pair.Rules()
@@ -69,7 +69,7 @@ func (c *Call) quoteRules(quote money.Amount, w *actors.OrderRequest) {
 	c.bad(c.sentAs(quoteAmount), text)
 }
 
-// bought returns how much a sum buys at a price, in whole steps.
+// bought returns the amount that a sum buys at a price, in whole steps.
 func bought(quote money.Amount, price money.Price, pair *directory.Pair) money.Amount {
 	hi, lo := quote.Balance().Bits()
 	if hi >= uint64(price) {

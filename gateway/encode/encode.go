@@ -13,7 +13,7 @@ import (
 	"exchange/core/trading"
 )
 
-// Maintenance writes what clients are told of a maintenance: null, if there is none.
+// Maintenance writes the public form of a maintenance: null, if there is none.
 func Maintenance(b []byte, m *event.Maintenance) []byte {
 	if !m.On {
 		return append(b, "null"...)

@@ -8,24 +8,23 @@ import (
 )
 
 // All readers of a connection must agree on the end of each request. Otherwise a client can hide a
-// request from a proxy in the body of another. The server above reads more forms than the standard
-// has.
+// request from a proxy in the body of another. The server above accepts more forms than the
+// standard.
 
-// boundaries follow the requests of a connection as they arrive, and pass on bytes that can be read
-// in one way only. Each line of a head, and the line that ends a chunked body, end with CR LF. A
-// field has a name without blanks and does not go on in the next line. A head has one length, or
-// chunks and no length. No field stands behind chunks. The first line of a request, and empty lines
-// before that line, may end with LF alone, as the standard allows: nothing there says where a
-// request ends.
+// boundaries follow the requests of a connection as they arrive, and pass on only unambiguous
+// bytes. Each line of a head, and the line that ends a chunked body, ends with CR LF. A field has a
+// name without blanks and does not continue on the next line. A head has one length, or chunks and
+// no length. No field follows the chunks. The first line of a request, and empty lines before that
+// line, may end with LF alone, as the standard allows: nothing there decides where a request ends.
 //
-// Wrong bytes are not passed on: the server gets the bytes before them, and then an error. An empty
-// Host, which the standard has for an address without a name, is passed on as noName, because the
-// server refuses it.
+// At malformed bytes the server gets the bytes before them, and then an error. An empty Host, which
+// the standard allows for an address without a name, is passed on as noName, because the server
+// refuses it.
 type boundaries struct {
 	part     uint8
 	chunked  bool   // of the head
 	upgrade  bool   // the head asks for a websocket
-	off      bool   // the rest is no HTTP any more
+	off      bool   // the rest is no longer HTTP
 	broken   bool   // nothing more is passed on
 	named    bool   // the name of the field is complete
 	lengths  int    // number of lengths in the head
@@ -33,8 +32,8 @@ type boundaries struct {
 	size     int    // bytes of the line so far
 	last     byte   // last byte of the line so far
 	beginsBy [48]byte
-	hosts    []int  // indexes of noName in the bytes that were read last
-	behind   []byte // bytes that had no room behind noName, for the next read
+	hosts    []int  // indexes of noName in the bytes of the last read
+	rest     []byte // bytes after noName that had no room, for the next read
 }
 
 // Parts of a request.
@@ -51,9 +50,9 @@ var errBoundary = errors.New("gateway: it is not clear where a request ends")
 
 // read reads from a connection for the server.
 func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
-	if len(b.behind) > 0 {
-		n := copy(p, b.behind)
-		b.behind = b.behind[n:]
+	if len(b.rest) > 0 {
+		n := copy(p, b.rest)
+		b.rest = b.rest[n:]
 		return n, nil
 	}
 	if b.broken {
@@ -70,16 +69,16 @@ func (b *boundaries) read(from io.Reader, p []byte) (int, error) {
 	if len(b.hosts) > 0 {
 		n = b.nameHosts(p, n)
 	}
-	if len(b.behind) > 0 {
-		err = nil // it comes again, behind them
+	if len(b.rest) > 0 {
+		err = nil // the error repeats after these bytes
 	}
 	return n, err
 }
 
-// noName takes the place of an empty Host. No answer depends on it.
+// noName replaces an empty Host. No answer depends on it.
 const noName = '-'
 
-// nameHosts puts noName into the first n bytes of p, and returns how many are there then.
+// nameHosts puts noName into the first n bytes of p, and returns the new number of bytes.
 func (b *boundaries) nameHosts(p []byte, n int) int {
 	var all []byte
 	from := 0
@@ -89,11 +88,11 @@ func (b *boundaries) nameHosts(p []byte, n int) int {
 	}
 	all = append(all, p[from:n]...)
 	n = copy(p, all)
-	b.behind = all[n:]
+	b.rest = all[n:]
 	return n
 }
 
-// follow takes the next bytes, and returns how many of them are good.
+// follow takes the next bytes, and returns the number of valid ones.
 func (b *boundaries) follow(p []byte) (good int) {
 	for good < len(p) && !b.off {
 		if b.part == inBody || b.part == inChunk {
@@ -173,7 +172,7 @@ func (b *boundaries) name(piece []byte) int {
 	return len(piece)
 }
 
-// next goes on after a body or a chunk.
+// next starts the part after a body or a chunk.
 func (b *boundaries) next() {
 	if b.part == inChunk {
 		b.part = inChunkSize
@@ -182,7 +181,7 @@ func (b *boundaries) next() {
 	b.end()
 }
 
-// end goes on after a request.
+// end starts the next request.
 func (b *boundaries) end() { *b = boundaries{off: b.upgrade, hosts: b.hosts} }
 
 // endOfLine ends a line, and returns false if the line is wrong. text is the line's begin.
@@ -212,7 +211,7 @@ func (b *boundaries) endOfLine(text []byte) bool {
 	return whole && empty
 }
 
-// field notes a field about the body.
+// field records a field about the body.
 func (b *boundaries) field(line []byte) bool {
 	if c := line[0] | 0x20; c != 'c' && c != 't' && c != 'u' { // true of most fields
 		return true
@@ -227,7 +226,7 @@ func (b *boundaries) field(line []byte) bool {
 		b.chunked = bytes.EqualFold(value, chunkedCoding)
 		return b.chunked && b.size <= len(b.beginsBy)
 	case len(name) == len(upgradeName) && bytes.EqualFold(name, upgradeName):
-		// a long list may name it behind what is kept of the line
+		// a long list may name it after the part of the line that is kept
 		b.upgrade = b.upgrade || b.size > len(b.beginsBy) || namesWebsocket(value)
 	}
 	return true
@@ -269,7 +268,7 @@ func (b *boundaries) endOfHead() bool {
 // maxDigits is the most digits of a length.
 const maxDigits = 19
 
-// length notes the length of a body, and returns false if the text is none.
+// length records the length of a body, and returns false if the text is not a length.
 func (b *boundaries) length(text []byte) bool {
 	if len(text) > maxDigits {
 		return false
@@ -301,7 +300,7 @@ func (b *boundaries) chunk(line []byte) bool {
 	return true
 }
 
-// Speaks reports whether requests of a version of HTTP end where boundaries find their end.
+// Speaks reports whether boundaries can find the end of requests in a version of HTTP.
 func Speaks(version []byte) bool {
 	return bytes.Equal(version, http11) || bytes.Equal(version, http10)
 }

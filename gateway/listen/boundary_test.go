@@ -27,7 +27,7 @@ func followed(text []byte, piece int) (passed []byte, b *boundaries) {
 
 func TestWhereARequestEnds(t *testing.T) {
 	const get, post = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\n"
-	for _, text := range []string{ // the bad part begins behind a bar
+	for _, text := range []string{ // the bad part begins after a bar
 		get + get,
 		"\r\n\n" + get,
 		"GET / HTTP/1.1\nHost: x\r\n\r\n",
@@ -77,8 +77,8 @@ func ends(text []byte) (list []int) {
 	return list
 }
 
-// The bytes that are passed on do not depend on how they arrive, and the server under this finds
-// the same requests in them. Each end that the server finds is an end here.
+// The bytes passed on do not depend on how they arrive, and the server finds the same requests in
+// them. Each end that the server finds is an end here.
 func FuzzBoundaries(f *testing.F) {
 	for _, s := range []string{"", "\n", "GET / HTTP/1.1\nHost: x\n\n",
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET",
@@ -101,8 +101,8 @@ func FuzzBoundaries(f *testing.F) {
 	})
 }
 
-// endsAreTheServers wants the server to find the same requests in the bytes that are passed on. n
-// is how many it finds.
+// endsAreTheServers wants the server to find the same requests in the bytes passed on. n is their
+// number.
 func endsAreTheServers(t *testing.T, text []byte) (n int) {
 	t.Helper()
 	list, of := ends(text), endsForTheServer(text)
@@ -112,8 +112,8 @@ func endsAreTheServers(t *testing.T, text []byte) (n int) {
 	return len(of)
 }
 
-// The same for requests made of parts inside and outside the standard, in any order.
-func TestTheServerFindsTheSameRequests(t *testing.T) {
+// The same for requests made of standard and non-standard parts, in any order.
+func TestServerAndBoundariesAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	one := func(texts ...string) string { return texts[r.IntN(len(texts))] }
 	often := func(usual string, others ...string) string { // mostly the usual one
@@ -190,8 +190,8 @@ func TestAnEmptyHostIsPassedOnAsAnother(t *testing.T) {
 	}
 }
 
-// endsForTheServer are the ends of the requests that the server takes some bytes for. The list goes
-// up to the first that is refused, or asks for another protocol.
+// endsForTheServer are the ends of the requests that the server accepts. The list ends at the first
+// request that is refused, or asks for another protocol.
 func endsForTheServer(text []byte) (list []int) {
 	rest := bytes.NewReader(text)
 	in := bufio.NewReaderSize(rest, 64<<10)

@@ -10,26 +10,25 @@ import (
 	"time"
 )
 
-// A Certificate is a chain and its key, from two PEM files, with which a listener proves its name.
-// To renew a certificate the operator replaces the files. The new files are checked before the
-// listener serves them. If they have a fault, the earlier certificate stays, because an old
-// certificate is better than none.
+// A Certificate is a chain and its key, from two PEM files. To renew a certificate the operator
+// replaces the files. The new files are checked before the listener serves them. If they have a
+// fault, the earlier certificate stays, because an old certificate is better than none.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
 	serving atomic.Pointer[tls.Certificate]
-	unused  atomic.Bool // the files have changed, and the new ones cannot be used
+	unused  atomic.Bool // the files have changed, and the new ones are unusable
 
-	mu     sync.Mutex
-	seen   [2]os.FileInfo // the files when they were last taken; guarded by mu
-	said   string         // the fault that is in the log; guarded by mu
-	warned time.Time      // of the end, the last time; guarded by mu
+	mu          sync.Mutex
+	loaded      [2]os.FileInfo // the files when last loaded; guarded by mu
+	lastFault   string         // the last fault logged; guarded by mu
+	lastWarning time.Time      // time of the last expiry warning; guarded by mu
 }
 
 const (
-	// expiresSoon is how long before its end a certificate is worth a warning. Renewal usually
-	// comes 30 days before.
+	// expiresSoon is the remaining life below which a certificate is worth a warning. Renewal
+	// usually comes 30 days before the end.
 	expiresSoon = 14 * 24 * time.Hour
 	// warnAgain is the time between two warnings.
 	warnAgain = 24 * time.Hour
@@ -45,13 +44,13 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	if err != nil {
 		return nil, err
 	}
-	c.seen = seen
+	c.loaded = seen
 	c.serving.Store(loaded)
 	c.warn(time.Now())
 	return c, nil
 }
 
-// Reload takes the present content of the files. If the files cannot be used, it logs the fault and
+// Reload loads the present content of the files. If the files are unusable, it logs the fault and
 // keeps the served certificate, and Stale is true. Any goroutine may call it.
 func (c *Certificate) Reload() {
 	c.mu.Lock()
@@ -59,7 +58,7 @@ func (c *Certificate) Reload() {
 	c.reload(time.Now())
 }
 
-// Refresh does the periodic work: it takes changed files, and warns of an end that is near. It is
+// Refresh does the periodic work: it loads changed files, and warns when the end is near. It is
 // cheap when nothing has changed.
 func (c *Certificate) Refresh(now time.Time) {
 	c.mu.Lock()
@@ -82,20 +81,20 @@ func (c *Certificate) reload(now time.Time) {
 	}
 	if err != nil {
 		c.unused.Store(true)
-		if c.said != err.Error() {
-			c.said = err.Error()
+		if c.lastFault != err.Error() {
+			c.lastFault = err.Error()
 			c.log.Error("the new certificate cannot be used, the one before stays", "error", err,
 				"until", c.Expires())
 		}
 		return
 	}
-	c.seen, c.said, c.warned = seen, "", time.Time{}
+	c.loaded, c.lastFault, c.lastWarning = seen, "", time.Time{}
 	c.serving.Store(loaded)
 	c.unused.Store(false)
 	c.log.Info("a certificate was loaded", "file", c.certFile, "until", loaded.Leaf.NotAfter)
 }
 
-// load reads the files. Errors name the files and show nothing of their content.
+// load reads the files. Errors name the files and show none of their content.
 func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error) {
 	var text [2][]byte
 	for i, name := range []string{c.certFile, c.keyFile} {
@@ -122,13 +121,13 @@ func (c *Certificate) load() (_ *tls.Certificate, seen [2]os.FileInfo, err error
 	return &loaded, seen, nil
 }
 
-// changed reports whether the files differ from those that were last taken. A missing file counts
-// as changed, and loading then reports the fault.
+// changed reports whether the files differ from those last loaded. A missing file counts as
+// changed; loading then reports the fault.
 func (c *Certificate) changed() bool {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		now, err := os.Stat(name)
-		if err != nil || !os.SameFile(now, c.seen[i]) ||
-			!now.ModTime().Equal(c.seen[i].ModTime()) || now.Size() != c.seen[i].Size() {
+		if err != nil || !os.SameFile(now, c.loaded[i]) ||
+			!now.ModTime().Equal(c.loaded[i].ModTime()) || now.Size() != c.loaded[i].Size() {
 			return true
 		}
 	}
@@ -137,10 +136,10 @@ func (c *Certificate) changed() bool {
 
 func (c *Certificate) warn(now time.Time) {
 	left := c.Expires().Sub(now)
-	if left > expiresSoon || now.Sub(c.warned) < warnAgain {
+	if left > expiresSoon || now.Sub(c.lastWarning) < warnAgain {
 		return
 	}
-	c.warned = now
+	c.lastWarning = now
 	if left <= 0 {
 		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile,
 			"ended", c.Expires())
@@ -149,8 +148,8 @@ func (c *Certificate) warn(now time.Time) {
 	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.Expires())
 }
 
-// Expires returns the end of the certificate that is served.
+// Expires returns the end of the served certificate.
 func (c *Certificate) Expires() time.Time { return c.serving.Load().Leaf.NotAfter }
 
-// Stale reports whether the files have something newer that cannot be used.
+// Stale reports whether the files contain a newer pair that is unusable.
 func (c *Certificate) Stale() bool { return c.unused.Load() }

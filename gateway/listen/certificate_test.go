@@ -18,7 +18,7 @@ const aDay = 24 * time.Hour
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestAStartRefusesACertificateThatItCannotServe(t *testing.T) {
+func TestUnusableCertificateFailsStart(t *testing.T) {
 	a, folder := tlstest.New(t), t.TempDir()
 	certFile, keyFile, _ := tlstest.Files(folder)
 	if _, err := LoadCertificate(certFile, keyFile, quiet()); !errors.Is(err, os.ErrNotExist) {
@@ -60,14 +60,14 @@ func (r *renewal) serves(name string, number int64) {
 	}
 }
 
-// told wants the log to have the present fault, once, and nothing of the key.
-func (r *renewal) told(name, word, said string, before int) {
+// logs wants the log to contain the present fault, once, and nothing of the key.
+func (r *renewal) logs(name, word, previous string, before int) {
 	r.t.Helper()
-	if !r.c.Stale() || !strings.Contains(r.c.said, word) {
-		r.t.Fatalf("%s: stale %v, %q", name, r.c.Stale(), r.c.said)
+	if !r.c.Stale() || !strings.Contains(r.c.lastFault, word) {
+		r.t.Fatalf("%s: stale %v, %q", name, r.c.Stale(), r.c.lastFault)
 	}
 	times := 1
-	if r.c.said == said {
+	if r.c.lastFault == previous {
 		times = 0
 	}
 	text := r.logged.String()
@@ -80,7 +80,7 @@ func (r *renewal) told(name, word, said string, before int) {
 	}
 }
 
-// Files that cannot be used are told and change nothing. Once they can be used, they are taken.
+// Unusable files are logged and change nothing. Once usable, they are loaded.
 func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 	a, folder := tlstest.New(t), t.TempDir()
 	a.Write(folder, 3, time.Now().Add(30*aDay))
@@ -93,7 +93,7 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 	ended, endedKey := a.Pair(5, time.Now().Add(-time.Hour))
 	early, earlyKey := a.PairOf(tlstest.NewKey(t), 6, time.Now().Add(time.Hour),
 		time.Now().Add(30*aDay))
-	said := ""
+	previous := ""
 	for _, x := range []struct {
 		name      string
 		cert, key []byte
@@ -117,8 +117,8 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 			c.Refresh(time.Now())
 		}
 		c.Reload()
-		r.told(x.name, x.word, said, before)
-		said = c.said
+		r.logs(x.name, x.word, previous, before)
+		previous = c.lastFault
 		r.serves(x.name, 3)
 	}
 	worked(t, os.Remove(r.certFile))
@@ -132,7 +132,7 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 	}
 }
 
-// must returns what came without an error.
+// must returns v, or panics at an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

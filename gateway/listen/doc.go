@@ -1,5 +1,5 @@
-// Package listen has the sockets of the HTTP edge: which connection has a place, how TLS begins and
-// ends, where a request ends, and how a connection is closed. It carries requests and answers none.
+// Package listen holds the sockets of the HTTP edge: connection limits, TLS, request boundaries,
+// and how a connection is closed. It carries requests and answers none.
 //
 //	boundary.go     where a request ends
 //	places.go       places for connections, and which connection loses its place
@@ -7,7 +7,7 @@
 //	certificate.go  certificates from files, and how they are renewed
 //	tls.go          TLS on a listener, and its goodbye
 //	listener.go     a listener with all of these, and connections beyond its limit
-//	socket.go       the operator's socket, whose user the system tells: socket_unix.go,
+//	socket.go       the operator's socket, whose user the kernel reports: socket_unix.go,
 //	                socket_linux.go, socket_darwin.go, socket_other.go
 //	testing.go      the places as tests see them
 package listen

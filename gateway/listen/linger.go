@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A lingering close lets a client read the answer to a request that was not read to its end. If the
+// A lingering close lets a client read the answer to a request that was not read completely. If the
 // server closed at once, the client's further bytes would reset the connection, and the answer
 // would be lost. So the server stops sending, reads and drops the client's bytes, and then closes.
 
@@ -16,14 +16,14 @@ const lingerBytes = 8 << 20
 const (
 	lingerNot uint32 = iota
 	lingerWanted
-	lingerBegun // or over, or not wanted any more
+	lingerBegun // or over, or no longer wanted
 )
 
 // Linger lets Close linger.
 func (c *Conn) Linger() { c.lingering.CompareAndSwap(lingerNot, lingerWanted) }
 
-// Close implements net.Conn. It waits for a client only after Linger, and once: another call
-// ends the wait.
+// Close implements net.Conn. It waits for a client only after Linger, and once: another call ends
+// the wait.
 func (c *Conn) Close() error {
 	if c.lingering.Swap(lingerBegun) == lingerWanted {
 		c.linger()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// At most so many closes linger at once, and of one address a share of them. The close that has
-// lingered longest ends for a newer one.
+// Lingering closes are bounded in all, and for each address. A newer close ends the one that has
+// lingered longest.
 func TestLingeringClosesAreFew(t *testing.T) {
 	p := NewPlaces(10_000, 0, 0, nil)
 	linger := func(from string) (c, loser *Conn, ok bool) {

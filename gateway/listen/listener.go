@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A bounded listener bounds the connections at once, in all and from one address. One connection
-// more gets the place of an idle one (see places), or is answered and closed before its request.
-// The server's own bounds would answer with texts that are no part of the API.
+// A bounded listener bounds the connections at once, in all and from one address. At the limit, a
+// new connection gets the place of an idle one (see places), or is answered and closed before its
+// request. The server's own bounds would answer with texts outside the API.
 type bounded struct {
 	net.Listener
 	places *Places
@@ -99,14 +99,14 @@ func Of(c net.Conn) *Conn {
 	return nil
 }
 
-// Authenticated notes that a connection's client has authenticated: it keeps its place.
+// Authenticated records that a connection's client has authenticated: it keeps its place.
 func Authenticated(c net.Conn) {
 	if b := Of(c); b != nil && b.state.Load() != kept {
-		b.places.know(b)
+		b.places.authenticate(b)
 	}
 }
 
-// Hold notes whether a connection has a subscription, and keeps its place so long.
+// Hold records whether a connection has a subscription. A held connection keeps its place.
 func Hold(c net.Conn, on bool) {
 	if b := Of(c); b != nil {
 		b.places.hold(b, on)

@@ -14,14 +14,13 @@ import (
 
 // places are a listener's places for connections, in all and for one address.
 //
-// When all places are taken, a newer connection takes the place of a connection that never
-// authenticated. Such a connection may be given up while it is idle, waiting for a request or for
-// the rest of a request. Among the addresses with an idle connection, the address with most
-// connections that never authenticated loses its oldest idle one. So idle connections of a few
-// addresses keep no other client out, and a client with a right signature keeps its connection.
+// When all places are taken, a newer connection replaces one that never authenticated and is idle:
+// it waits for a request or for the rest of one. Among the addresses with an idle connection, the
+// address with most unauthenticated connections loses its oldest idle one. So idle connections of a
+// few addresses keep no other client out, and a client with a right signature keeps its connection.
 //
-// When no connection is idle, loopback addresses and trusted proxies there still have a few spare
-// places. Otherwise a supervisor might believe that a process with many clients is dead.
+// When no connection is idle, loopback addresses and trusted proxies still have a few spare places.
+// Otherwise a supervisor might believe that a process with many clients is dead.
 //
 // The mutex guards the lists. Work under it takes the same time however many connections there are.
 // Requests do not take it: see Conn.state.
@@ -31,14 +30,14 @@ type Places struct {
 	perAddress int // 0: one address may have all
 	trusted    []netip.Prefix
 	patience   time.Duration // bound of each lingering close
-	refused    atomic.Uint64 // connections that got no place, and those that lost theirs
+	refused    atomic.Uint64 // connections refused, and those that lost their place
 
-	mu        sync.Mutex
-	open      int
-	lingering list.List // open *Conn that linger, the longest first
-	hosts     map[uint64]*host
-	ranks     []hostList // ranks[n] has the hosts of rank n, for n > 0
-	ranked    numberSet  // the ranks that have a host
+	mu          sync.Mutex
+	open        int
+	lingering   list.List // open *Conn that linger, the longest first
+	hosts       map[uint64]*host
+	hostsByRank []hostList // hostsByRank[n] holds the hosts of rank n, for n > 0
+	usedRanks   numberSet  // the ranks with a host
 }
 
 // Bounds of lingering closes.
@@ -49,8 +48,8 @@ const (
 	lingerTimeout          = 2 * time.Second // for each
 )
 
-// NewPlaces makes places for so many connections, and spare ones for loopback addresses. One
-// address has perAddress of them at most, unless that is 0.
+// NewPlaces makes most places for connections, and spare ones for loopback addresses. One address
+// has at most perAddress of them, unless that is 0.
 func NewPlaces(most, spare, perAddress int, trusted []netip.Prefix) *Places {
 	return &Places{most: most, spare: spare, perAddress: perAddress, trusted: trusted,
 		patience: lingerTimeout, hosts: map[uint64]*host{}}
@@ -85,7 +84,7 @@ type hostList struct{ first, last *host }
 const (
 	idle   uint32 = iota // waits for a request, or for the rest of one
 	busy                 // a request is being answered
-	parked               // busy, and taken out of the idle list by a search
+	parked               // busy, and unlisted by a search for an idle connection
 	kept                 // never given up: it authenticated, has a subscription, or is a proxy's
 	lost                 // given up
 )
@@ -111,14 +110,14 @@ func (p *Places) enter(c *Conn) (loser *Conn, ok bool) {
 		}
 	}
 	for full && loser == nil {
-		top := p.ranked.max()
+		top := p.usedRanks.max()
 		if top == 0 && local && p.open < p.most+p.spare {
 			break
 		}
 		if top == 0 {
 			return nil, false
 		}
-		loser = p.giveUp(p.ranks[top].first)
+		loser = p.giveUp(p.hostsByRank[top].first)
 	}
 	p.open++
 	if h == nil {
@@ -189,7 +188,7 @@ func (p *Places) forget(c *Conn) {
 	if h == nil {
 		return
 	}
-	if !c.known {
+	if !c.authenticated {
 		h.unproven--
 		p.rank(h)
 	}
@@ -202,7 +201,7 @@ func (p *Places) forget(c *Conn) {
 func (p *Places) settle(c *Conn) {
 	switch {
 	case c.gone:
-	case c.known || c.held || c.host == nil:
+	case c.authenticated || c.held || c.host == nil:
 		c.state.Store(kept)
 		p.unlist(c)
 	default:
@@ -211,19 +210,19 @@ func (p *Places) settle(c *Conn) {
 	}
 }
 
-// know notes that a request with a right signature came over a connection.
-func (p *Places) know(c *Conn) {
+// authenticate records that a request with a right signature came over a connection.
+func (p *Places) authenticate(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h := c.host; h != nil && !c.known && !c.gone {
+	if h := c.host; h != nil && !c.authenticated && !c.gone {
 		h.unproven--
 		defer p.rank(h)
 	}
-	c.known = true
+	c.authenticated = true
 	p.settle(c)
 }
 
-// hold notes whether a connection has a stream with a subscription.
+// hold records whether a connection has a stream with a subscription.
 func (p *Places) hold(c *Conn, on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +230,7 @@ func (p *Places) hold(c *Conn, on bool) {
 	p.settle(c)
 }
 
-// unpark lists a connection again that was parked and is idle now.
+// unpark lists a parked connection again that is now idle.
 func (p *Places) unpark(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -326,7 +325,7 @@ func (p *Places) rank(h *host) {
 		return
 	}
 	if old := h.rank; old > 0 {
-		l := &p.ranks[old]
+		l := &p.hostsByRank[old]
 		if h.before == nil {
 			l.first = h.after
 		} else {
@@ -339,22 +338,22 @@ func (p *Places) rank(h *host) {
 		}
 		h.before, h.after = nil, nil
 		if l.first == nil {
-			p.ranked.remove(old)
+			p.usedRanks.remove(old)
 		}
 	}
 	h.rank = n
-	for len(p.ranks) <= n {
-		p.ranks = append(p.ranks, hostList{})
+	for len(p.hostsByRank) <= n {
+		p.hostsByRank = append(p.hostsByRank, hostList{})
 	}
 	if n > 0 {
-		l := &p.ranks[n]
+		l := &p.hostsByRank[n]
 		if h.before = l.last; l.last == nil {
 			l.first = h
 		} else {
 			l.last.after = h
 		}
 		l.last = h
-		p.ranked.add(n)
+		p.usedRanks.add(n)
 	}
 }
 
@@ -412,13 +411,13 @@ type Conn struct {
 	host          *host // nil: a trusted proxy's
 	before, after *Conn
 	listed        bool          // in its host's list
-	known         bool          // authenticated
+	authenticated bool          // authenticated
 	held          bool          // has a stream with a subscription
-	gone          bool          // has no place any more
+	gone          bool          // has no place any longer
 	lingers       *list.Element // in places.lingering; nil: it does not linger
 }
 
-// Occupy notes that a request is being answered. It returns false if the connection was given up.
+// Occupy records that a request is being answered. It returns false if the connection was given up.
 // Then the request must not be carried out, because the client cannot get the answer.
 func (c *Conn) Occupy() bool {
 	for {
@@ -435,7 +434,7 @@ func (c *Conn) Occupy() bool {
 	}
 }
 
-// Read implements net.Conn. The server reads after it has answered the request before.
+// Read implements net.Conn. The server reads after it has answered the previous request.
 func (c *Conn) Read(p []byte) (int, error) {
 	switch c.state.Load() {
 	case busy:
@@ -454,6 +453,6 @@ func (c *Conn) Read(p []byte) (int, error) {
 // IsSilent reports whether no byte of a next request has come.
 func (c *Conn) IsSilent() bool { return c.requests.none() }
 
-// AskedForUpgrade reports whether the last request asked for another protocol: the bytes behind the
+// AskedForUpgrade reports whether the last request asked for another protocol: the bytes after the
 // request were not followed.
 func (c *Conn) AskedForUpgrade() bool { return c.requests.off }

@@ -69,7 +69,7 @@ func (m *crowd) of(a netip.Addr, such func(*claim) bool) (n int) {
 	return n
 }
 
-// change lets something happen to an open connection.
+// change makes a random event happen to an open connection.
 func (m *crowd) change(x *claim) {
 	switch m.r.IntN(8) {
 	case 0:
@@ -78,7 +78,7 @@ func (m *crowd) change(x *claim) {
 		}
 		x.answering = true
 	case 1, 2, 3:
-		x.c.Read(nil) //nolint:errcheck // it only says that the answer is out
+		x.c.Read(nil) //nolint:errcheck // it only marks the answer as sent
 		x.answering = false
 	case 4:
 		if x.answering && !x.on && m.r.IntN(4) == 0 {
@@ -130,8 +130,8 @@ func (m *crowd) enter(from netip.Addr) {
 	}
 }
 
-// Places do as the model after any course of connections: no needed connection is given up, none is
-// refused while one is idle, and the counts agree.
+// Places agree with the model after any course of connections: no needed connection is given up,
+// none is refused while one is idle, and the counts agree.
 func TestPlacesGoToTheRightConnections(t *testing.T) {
 	for seed := range uint64(200) {
 		m := newCrowd(t, seed)
@@ -155,9 +155,9 @@ func TestPlacesGoToTheRightConnections(t *testing.T) {
 		for _, x := range m.open {
 			x.c.Close() //nolint:errcheck
 		}
-		if p.open != 0 || len(p.hosts) != 0 || p.ranked.max() != 0 {
+		if p.open != 0 || len(p.hosts) != 0 || p.usedRanks.max() != 0 {
 			t.Fatalf("seed %d: %d places, %d hosts, rank %d are left", seed, p.open,
-				len(p.hosts), p.ranked.max())
+				len(p.hosts), p.usedRanks.max())
 		}
 	}
 }
@@ -172,8 +172,8 @@ func without(open []*claim, x *claim) []*claim {
 }
 
 // wasRight wants the loser to be an idle connection, and no connection of its address to be idle
-// for longer. No address with an idle connection has more that never authenticated, unless the
-// loser's address had all that an address may have.
+// for longer. No address with an idle connection has more unauthenticated ones, unless the loser's
+// address had all its places.
 func wasRight(t *testing.T, open []*claim, loser *Conn, of func(netip.Addr,
 	func(*claim) bool) int,
 	addresses []string, crowded bool,
@@ -200,7 +200,7 @@ func wasRight(t *testing.T, open []*claim, loser *Conn, of func(netip.Addr,
 	return without(open, x)
 }
 
-// The address with most loses first, and its oldest.
+// The address with most connections loses first, and its oldest.
 func TestTheAddressWithMostIdleConnectionsLosesItsOldest(t *testing.T) {
 	p := &Places{most: 6, hosts: map[uint64]*host{}}
 	enter := func(from string) (c, loser *Conn) {
@@ -276,7 +276,7 @@ func TestARequestOrAPlaceIsLostNotBoth(t *testing.T) {
 		if ok {
 			c = next
 		} else {
-			c.Read(nil) //nolint:errcheck // it only says that the answer is out
+			c.Read(nil) //nolint:errcheck // it only marks the answer as sent
 		}
 	}
 }

@@ -7,22 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// The operator's socket: a listener of this machine that asks the system for the user at the other
+// The operator's socket: a listener of this machine that asks the kernel for the user at the other
 // end, and so needs no token. A listener in its place cannot learn a token.
 
-// Peers reports whether this system tells the user at the other end of a socket.
-const Peers = peersKnown
+// Peers reports whether this system reports the user at the other end of a socket.
+const Peers = peersReported
 
-// A socketListener accepts connections of a socket and notes their users.
+// A socketListener accepts connections of a socket and records their users.
 type socketListener struct {
 	*net.UnixListener
 	most    int         // most bytes that are read from another user
-	refused atomic.Bool // another user was logged
+	refused atomic.Bool // whether another user was logged
 	warn    func(text string, args ...any)
 }
 
-// OnSocket notes the users of a socket's connections. It reads at most most bytes from a user that
-// may not operate, and warns of the first.
+// OnSocket records the users of a socket's connections. It reads at most most bytes from a user
+// that may not operate, and warns of the first.
 func OnSocket(l *net.UnixListener, most int, warn func(text string, args ...any)) net.Listener {
 	return &socketListener{UnixListener: l, most: most, warn: warn}
 }
@@ -37,11 +37,11 @@ type localConn struct {
 // A User is the user at the other end of a socket.
 type User struct {
 	ID    int
-	Known bool // the system has told the ID
+	HasID bool // whether the kernel reported the ID
 }
 
 // MayOperate reports whether the user is the exchange's own or root.
-func (u User) MayOperate() bool { return u.Known && (u.ID == 0 || u.ID == os.Geteuid()) }
+func (u User) MayOperate() bool { return u.HasID && (u.ID == 0 || u.ID == os.Geteuid()) }
 
 // Accept implements net.Listener.
 func (l *socketListener) Accept() (net.Conn, error) {
@@ -53,7 +53,7 @@ func (l *socketListener) Accept() (net.Conn, error) {
 	user, err := peerUser(conn)
 	c.user = User{user, err == nil}
 	if !c.user.MayOperate() && !l.refused.Swap(true) {
-		l.warn("the operator's socket was used by another user and answers 403; this is said once",
+		l.warn("the operator's socket was used by another user and answers 403; logged once",
 			"user", user, "error", err)
 	}
 	return c, nil

@@ -25,7 +25,8 @@ func OverflowUser() int {
 // usualOverflow is OverflowUser where no administrator has changed it.
 const usualOverflow = 65534
 
-// userOf returns the id of the user that opened the other end of a socket, as the kernel noted it.
+// userOf returns the id of the user that opened the other end of a socket, as the kernel recorded
+// it.
 func userOf(fd int) (int, error) {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

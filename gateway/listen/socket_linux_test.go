@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheKernelsNameForStrangersIsKnown(t *testing.T) {
+func TestOverflowUser(t *testing.T) {
 	text := must(os.ReadFile("/proc/sys/kernel/overflowuid"))
 	if got := fmt.Sprint(OverflowUser()); got != strings.TrimSpace(string(text)) {
 		t.Errorf("%s, want %s", got, text)

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-const peersKnown = true
+const peersReported = true
 
 // peerUser returns the id of the user that opened the other end of a socket.
 func peerUser(c *net.UnixConn) (user int, err error) {

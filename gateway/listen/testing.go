@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SetSpare changes the number of spare places and returns the one before. For tests of which
+// SetSpare changes the number of spare places and returns the previous one. For tests of which
 // connections a listener refuses.
 func (p *Places) SetSpare(n int) (before int) {
 	p.mu.Lock()
@@ -22,8 +22,8 @@ func (p *Places) SetPatience(d time.Duration) {
 	p.patience = d
 }
 
-// Lingering returns the number of connections that have a place, and of those that linger. For
-// tests of what connections give back.
+// Lingering returns the number of connections with a place, and of those that linger. For tests of
+// places given back.
 func (p *Places) Lingering() (open, lingering int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *Places) listed(such func(*Conn) bool) (n int) {
 }
 
 // Lost gives a connection a place and takes the place away, as for a newer connection. For tests of
-// what is answered then.
+// the answer after that.
 func Lost(c net.Conn, p *Places) (_ *Conn, ok bool) {
 	b := &Conn{Conn: c, places: p}
 	_, ok = p.enter(b)

@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// config is for the listener. Handshakes that are under way keep the certificate that they began
-// with.
+// config is for the listener. Handshakes in progress keep the certificate that they began with.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// Those of TLS 1.3 are all good and cannot be chosen. Of TLS 1.2 only suites with forward
-		// secrecy and authenticated encryption are served.
+		// The suites of TLS 1.3 are all good and cannot be chosen. Of TLS 1.2 only suites with
+		// forward secrecy and authenticated encryption are served.
 		CipherSuites: []uint16{
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
@@ -29,14 +28,14 @@ func (c *Certificate) config() *tls.Config {
 	}
 }
 
-// A secured listener speaks TLS. The handshake is the server's, in the connection's own goroutine
+// A secured listener speaks TLS. The server does the handshake, in the connection's own goroutine
 // and within the read timeout.
 type secured struct {
 	net.Listener
 	config *tls.Config
 }
 
-// secure puts TLS on a listener, if there is a certificate for it.
+// secure puts TLS on a listener that has a certificate.
 func secure(l net.Listener, c *Certificate) net.Listener {
 	if c == nil {
 		return l
@@ -59,8 +58,8 @@ func (l *secured) Accept() (net.Conn, error) {
 }
 
 // A tlsConn is a connection whose Close does not wait. Close of crypto/tls first says goodbye, and
-// waits up to five seconds for a client that does not read. Messages to other clients may be
-// waiting behind that.
+// waits up to five seconds for a client that does not read. Messages to other clients may be queued
+// after that.
 type tlsConn struct {
 	*tls.Conn
 	below *farewell
@@ -85,7 +84,7 @@ const refusedPlain = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; char
 	"Content-Length: 55\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n" +
 	"This address speaks TLS alone: use https:// before it.\n"
 
-// asks reports whether a connection begins as a request of plain HTTP does.
+// asks reports whether a connection begins like a request of plain HTTP.
 func asks(begin [5]byte) bool {
 	switch string(begin[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "DELET", "OPTIO", "PATCH":
@@ -107,8 +106,7 @@ func (c *tlsConn) Close() error {
 	return c.Conn.Close()
 }
 
-// farewellTimeout is how long the goodbye of TLS may take: it fits into the socket's buffer, or is
-// left out.
+// farewellTimeout bounds the goodbye of TLS: it fits into the socket's buffer, or is left out.
 const farewellTimeout = time.Millisecond
 
 // A farewell is the connection below TLS.
@@ -118,7 +116,7 @@ type farewell struct {
 	most  atomic.Int64 // longest write, in nanoseconds; 0: any
 }
 
-// SetWriteDeadline implements net.Conn. At the end there is less time than TLS wants for its
+// SetWriteDeadline implements net.Conn. At the end, the deadline is shorter than TLS wants for its
 // goodbye.
 func (c *farewell) SetWriteDeadline(t time.Time) error {
 	if most := c.most.Load(); most > 0 {
@@ -129,7 +127,7 @@ func (c *farewell) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// ErrPlain is of a listener for operators or monitoring that others can reach and that has no
+// ErrPlain refuses a listener for operators or monitoring that others can reach and that has no
 // certificate.
 var ErrPlain = errors.New("it is not on a loopback address and has no certificate: " +
 	"its token, and what it answers, would cross the network in clear text")

@@ -13,7 +13,7 @@ import (
 	"exchange/gateway/tlstest"
 )
 
-// A recorder is a connection that notes how much time writes are given.
+// A recorder is a connection that records the deadlines of writes.
 type recorder struct {
 	net.Conn
 	mu        sync.Mutex
@@ -27,7 +27,7 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 	return r.Conn.SetWriteDeadline(t)
 }
 
-// A client that takes nothing must not hold up the goroutine that closes the connection.
+// A client that reads nothing must not hold up the goroutine that closes the connection.
 func TestAClosedTLSConnectionWaitsForNoClient(t *testing.T) {
 	a, folder := tlstest.New(t), t.TempDir()
 	a.Write(folder, 1, time.Now().Add(aDay))

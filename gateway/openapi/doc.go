@@ -5,7 +5,7 @@
 // Tests of package gateway compare the document with the answers of a running exchange.
 //
 // The page is Swagger UI, whose files are part of the program. So the page works wherever the
-// exchange runs, and tells no other host about its readers.
+// exchange runs, and reveals its readers to no other host.
 //
 //	document.go    the document; JSON objects whose members keep their order
 //	guide.go       the text before the operations: guide.md, and stream.md about the stream

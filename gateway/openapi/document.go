@@ -34,7 +34,7 @@ type description struct {
 	failures []*api.Failure // beyond the failures that follow from the route
 }
 
-// A refusal is an example of 400 that the catalogue does not have.
+// A refusal is an example of 400 outside the catalogue.
 type refusal struct {
 	name string
 	body any
@@ -65,7 +65,7 @@ type Document struct {
 }
 
 // New describes the public API, and the page at /docs if the edge has it. contact is an e-mail or
-// https address of whom programmers may ask; "": nobody.
+// https address for programmers; "": none.
 func New(docs bool, contact string) *Document {
 	operations := map[string]*api.Operation{}
 	for _, o := range append(slices.Clone(api.Operations), Operations(docs)...) {
@@ -127,7 +127,7 @@ func encoded(described map[string]*api.Operation, contact string) object {
 var license = member{"license", object{{"name", "Apache License 2.0"},
 	{"identifier", "Apache-2.0"}}}
 
-// contactOf returns the contact in the information about the document; nil: there is none.
+// contactOf returns the contact in the information about the document; nil: none.
 func contactOf(address string) object {
 	switch {
 	case address == "":

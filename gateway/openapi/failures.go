@@ -40,10 +40,10 @@ func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 	return append(all, d.failures...)
 }
 
-// engineFailures are those of everything that the engine is asked for.
+// engineFailures are those of all requests to the engine.
 var engineFailures = []*api.Failure{api.Stopping, api.StoreUnavailable, api.Overloaded}
 
-// statusTexts say the meaning of a status, for all of its failures.
+// statusTexts give the meaning of a status, for all of its failures.
 var statusTexts = map[int]string{
 	400: "The request cannot be carried out as it is.",
 	401: "The key, the signature or the nonce is wrong, or a header is missing.",
@@ -61,15 +61,15 @@ var statusTexts = map[int]string{
 		"X-Request-Id names it in its log.",
 }
 
-// statusHeaders are the headers of answers with a status. Nearly all answers also tell the rate,
-// and whether caches may keep them, as the guide says. To repeat that for every failure would only
-// make the page longer.
+// statusHeaders are the headers of answers with a status. Nearly all answers also have the rate,
+// and whether caches may keep them, as described in the guide. Repeating that for every failure
+// would only make the page longer.
 var statusHeaders = map[int][]string{401: {"WWW-Authenticate"}, 405: {"Allow"},
 	429: append([]string{"Retry-After"}, rateHeaders...), 500: {"X-Request-Id"},
 	503: {"Retry-After", "X-Request-Id", "X-Leader"}}
 
-// failed has a response for each status other than success. All operations share the response of a
-// status that has every usual reason.
+// failed returns a response for each status other than success. All operations share the response
+// of a status with every usual reason.
 func (d *description) failed(e *api.Operation) object {
 	possible := byStatus(d.failuresOf(e))
 	all := byStatus(usual())
@@ -169,7 +169,7 @@ var failureAbout = map[*api.Failure]string{
 	api.OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
 }
 
-// lastNonceExample is that of a key whose nonces are moments in milliseconds.
+// lastNonceExample is that of a key whose nonces are times in milliseconds.
 const lastNonceExample = 1795241513443
 
 // failureTable is the whole catalogue, for readers.
@@ -183,7 +183,7 @@ func failureTable() string {
 	return b.String()
 }
 
-// failureExamples has the body of every failure under its name.
+// failureExamples holds the body of every failure under its name.
 func failureExamples() object {
 	var all object
 	for _, f := range api.Failures {

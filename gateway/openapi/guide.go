@@ -18,7 +18,7 @@ var guide string
 var streamChapter string
 
 // introduction returns the text before the operations. In its files a line that begins with two
-// blanks continues the line before.
+// blanks continues the previous line.
 func introduction() string {
 	var frames []string
 	for f := range market.Frame(market.FrameCount) {

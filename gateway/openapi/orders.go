@@ -4,7 +4,7 @@ import (
 	"exchange/gateway/api"
 )
 
-// The operations that change something of an account, for the OpenAPI document.
+// The operations that change an account, for the OpenAPI document.
 
 func orderDescriptions() []description {
 	return []description{

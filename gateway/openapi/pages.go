@@ -17,7 +17,7 @@ import (
 	"exchange/web"
 )
 
-// Paths of the document and of the page that shows it to people.
+// Paths of the document and of its page.
 const (
 	Path     = "/api/openapi.json"
 	docsPath = "/docs"
@@ -35,7 +35,8 @@ func Operations(docs bool) []api.Operation {
 }
 
 // The page's own files: one signs private requests, one has its colours. signForm has the fields of
-// the first. A browser keeps what is typed into a password field, and into a field without
+// the first. A browser stores the content of a password field, and of a field without
+// autocomplete="off".
 // autocomplete="off".
 const (
 	signScript = "sign.js"
@@ -71,8 +72,8 @@ var swaggerUI = fasthttpadaptor.NewFastHTTPHandler(v5emb.NewHandlerWithConfig(sw
 
 // DocsPolicy keeps browsers from loading anything from elsewhere, even if the scripts or the
 // document ask for it. The page has its own script and styles, and icons within the styles. The
-// sandbox gives it an origin of its own, so that it cannot reach what the exchange's other pages
-// keep in a browser. It asks the API as a page from elsewhere does.
+// sandbox gives it an origin of its own, so that it cannot reach the other pages' data in a
+// browser. It calls the API like a page from elsewhere.
 const DocsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' " +
 	"'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
@@ -81,13 +82,13 @@ const DocsPolicy = "default-src 'none'; script-src 'self' 'unsafe-inline'; style
 // HasDocs reports whether the page at /docs has a file with a name.
 func HasDocs(name string) bool { return slices.Contains(docsFiles, name) }
 
-// Docs returns a file of the page at /docs that HasDocs knows.
+// Docs returns a file of the page at /docs for which HasDocs is true.
 func Docs(name string) *Page { return docsContent[name]() }
 
-// A DocsLook is what the page at /docs depends on.
+// A DocsLook holds the parameters of the page at /docs.
 type DocsLook struct {
-	Theme string // dark or light; "": what the browser prefers
-	Pages bool   // there are pages for people, to which it links
+	Theme string // dark or light; "": the browser's preference
+	Pages bool   // the web pages exist, and it links to them
 }
 
 // DocsPage returns the page at /docs itself.
@@ -104,10 +105,10 @@ func DocsPage(l DocsLook) *Page {
 	return p.(*Page)
 }
 
-// docsPages has the page in each look that a client has asked for.
+// docsPages holds the page in each requested look.
 var docsPages sync.Map
 
-// docsContent has the files below /docs by name. Each is made when a client first asks for it.
+// docsContent holds the files below /docs by name. Each is made for its first request.
 var docsContent = func() map[string]func() *Page {
 	content := make(map[string]func() *Page)
 	for _, name := range docsFiles {

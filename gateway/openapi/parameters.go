@@ -99,8 +99,8 @@ func inQuery(name, text string, more ...member) parameter {
 	return queryParameter(name, text, append(object{{"type", "integer"}}, more...))
 }
 
-// limitParameter is how much of a list is wanted. The largest value is no part of the schema,
-// because more is not refused.
+// limitParameter is the number of wanted entries of a list. The largest value is no part of the
+// schema, because more is not refused.
 func limitParameter(name, text string, unset, most int) parameter {
 	return inQuery(name, text+" More than "+strconv.Itoa(most)+" is lowered to it.", aboveZero,
 		member{"default", unset})

@@ -12,7 +12,7 @@ import (
 )
 
 // The document of an API whose bodies and answers are Go types, which is the operator's. Each
-// schema is made from its type, so that it has all members of the type and no other.
+// schema is made from its type, so that it has exactly the type's members.
 
 // An Outline is such an API.
 type Outline struct {
@@ -20,7 +20,7 @@ type Outline struct {
 	Tags        []Tag
 	Routes      []Route
 	Words       map[string]string // texts of members that have none of their own, by name
-	Bounds      map[string]int    // by the name that a tag has of it
+	Bounds      map[string]int    // by the name in a tag
 	Scheme      string            // text about the bearer token
 	Header      Header            // of every request that changes something
 	Failure     any               // a value of the type of every refusal
@@ -54,22 +54,22 @@ type Route struct {
 	Refusals     []Refusal // examples of status 400
 }
 
-// A Refusal is what a body, or a query, is refused with where the exchange has no account.
+// A Refusal is the refusal of a body, or a query, in an exchange without accounts.
 type Refusal struct{ Ask, Text string }
 
 // A Member is a member of a body, an answer or a query, by the tags of its field: doc, need, most
 // (characters, or entries), min, max, default, pattern, enum (words, separated by commas), and
-// const, of what is always true.
+// const, for a member that is always true.
 type Member struct {
 	Name    string
-	omitted bool // it is left out of an answer where it is empty
+	omitted bool // left out of an answer where it is empty
 	Text    string
 	need    bool // of a body or a query
 	tag     reflect.StructTag
 	bounds  map[string]int
 }
 
-// MemberOf returns what is said of a field. It panics if nothing is.
+// MemberOf returns the description of a field. It panics without one.
 func MemberOf(f *reflect.StructField, words map[string]string, bounds map[string]int) Member {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	text := f.Tag.Get("doc")
@@ -77,7 +77,7 @@ func MemberOf(f *reflect.StructField, words map[string]string, bounds map[string
 		text = words[name]
 	}
 	if name == "" || text == "" {
-		panic("BUG: nothing is said of the member " + f.Name + " " + name)
+		panic("BUG: no description of the member " + f.Name + " " + name)
 	}
 	return Member{name, strings.Contains(options, "omitempty"), text, f.Tag.Get("need") != "",
 		f.Tag, bounds}
@@ -99,8 +99,8 @@ func (m *Member) Bound(tag string) (n int, there bool) {
 	return n, true
 }
 
-// keywords returns the keywords of a schema, without the type. What may be in a list is said of
-// its entries.
+// keywords returns the keywords of a schema, without the type. Those about a list's content belong
+// to its entries.
 func (m *Member) keywords(list bool) object {
 	o, length := object{{"description", m.Text + "."}}, "maxLength"
 	if list {
@@ -248,7 +248,7 @@ func (route *Route) id() string {
 	parts := strings.FieldsFunc(route.Path, func(c rune) bool {
 		return c == '/' || c == '-' || c == '.'
 	})
-	for _, part := range parts[2:] { // behind operator and v1
+	for _, part := range parts[2:] { // after operator and v1
 		id += upper(part)
 	}
 	return id
@@ -307,7 +307,7 @@ func (r *reflected) refused(s *Status, refusals []Refusal) object {
 	return append(response, member{"content", object{{jsonMedia, content}}})
 }
 
-// headers returns those headers of the public API's that the refusals have.
+// headers returns the public API's headers that the refusals have.
 func (r *reflected) headers() object {
 	return slices.DeleteFunc(headers(), func(m member) bool {
 		return !slices.ContainsFunc(r.outline.Statuses, func(s Status) bool {
@@ -357,7 +357,7 @@ func (r *reflected) schema(t reflect.Type) object {
 	case reflect.Struct:
 		return reference("schemas", r.record(t, false))
 	}
-	panic("BUG: no schema is known of " + t.String())
+	panic("BUG: no schema for " + t.String())
 }
 
 // body returns the schema of a body.
@@ -365,7 +365,7 @@ func (r *reflected) body(t reflect.Type) object {
 	return reference("schemas", r.record(t, true))
 }
 
-// record returns the name of the schema of a struct, which it makes if need be.
+// record returns the name of the schema of a struct, which it makes if missing.
 func (r *reflected) record(t reflect.Type, body bool) string {
 	name := upper(t.Name())
 	if known := r.types[name]; known != nil {

@@ -47,7 +47,7 @@ func listSchema(of string) object {
 	return object{{"type", "array"}, {"items", reference("schemas", of)}}
 }
 
-// choiceSchema is the schema of a scalar that is one of some.
+// choiceSchema is the schema of a scalar with listed values.
 func choiceSchema(kind, text string, of ...any) object {
 	return object{{"type", kind}, {"description", text}, {"enum", of}}
 }
@@ -72,7 +72,7 @@ func numberSchema(text string, example any) object {
 	return valueSchema("number", text, example, notNegative)
 }
 
-// timeSchema is a time as nearly all answers show it.
+// timeSchema is a time in the form of nearly all answers.
 func timeSchema(text string) object {
 	return valueSchema("number", text+" Seconds since 1970, with microseconds.", 1570599531.481437)
 }

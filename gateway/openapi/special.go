@@ -6,8 +6,8 @@ import (
 	"exchange/gateway/api"
 )
 
-// Orders with instructions, for the OpenAPI document: their parameters, what is answered about
-// them, and the operations that change or try an order.
+// Orders with instructions, for the OpenAPI document: their parameters, their answers, and the
+// operations that change or try an order.
 
 // flagSchema is a flag of a body; more are further words.
 func flagSchema(text string, more ...any) object {
@@ -15,7 +15,7 @@ func flagSchema(text string, more ...any) object {
 		{"enum", append([]any{true, false, 1, 0, "1", "0", "true", "false"}, more...)}}
 }
 
-// inAnyCase is the text behind words that may be written in any case.
+// inAnyCase is appended where words may be written in any case.
 const inAnyCase = " Words are possible in upper case, too."
 
 // momentSchema is a moment of a body.
@@ -73,7 +73,7 @@ func instructionProperties() []property {
 	return all
 }
 
-// instructedProperties are what answers say about an order with instructions. Each stands there
+// instructedProperties are the members of answers about an order with instructions. Each is present
 // only if it applies.
 func instructedProperties() []property {
 	only := "Only of an order with instructions. "
@@ -114,7 +114,7 @@ func instructedProperties() []property {
 	return all
 }
 
-// reasonSchema is why an order was cancelled.
+// reasonSchema is the reason why an order was cancelled.
 func reasonSchema() object {
 	var all []any
 	for r := trading.CancelledIOC; r.String() != ""; r++ {
@@ -126,7 +126,7 @@ func reasonSchema() object {
 }
 
 // placedProperties are the members of the answer to an order. statusToo is of an answer about
-// instructions: status stands behind trades there.
+// instructions: status comes after trades there.
 func placedProperties() []property {
 	all := []property{
 		{name: "success", schema: object{{"type", "boolean"}, {"const", true}}},
@@ -201,7 +201,7 @@ func settingSchema() object {
 		api.SelfTradeName(trading.SelfTradeCancelBoth))
 }
 
-// specialBodies are the bodies of these operations, but for a new order.
+// specialBodies are the bodies of these operations, except for a new order.
 func specialBodies() object {
 	return object{
 		{"AmendOrder", recordSchema("Which order to change, and how: order or client_order_id is "+
@@ -247,7 +247,7 @@ func amendProperties() []property {
 	return all
 }
 
-// marketRefusals are examples of what the market does not allow.
+// marketRefusals are examples of the market's refusals.
 func marketRefusals(list ...*api.MarketRefusal) (all []refusal) {
 	for _, r := range list {
 		all = append(all, refusal{r.Name, object{{"date", 1570599531.481437},

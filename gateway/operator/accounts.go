@@ -74,7 +74,7 @@ type accountsQuery struct {
 }
 
 // listAccounts returns a page of the accounts in order of their ids: those above `after`. With
-// `frozen` it leaves out those that are not frozen.
+// `frozen` it lists only frozen ones.
 func listAccounts(c *call, q *accountsQuery) (*AccountsAnswer, error) {
 	limit := int(q.Limit)
 	if q.Frozen {
@@ -91,7 +91,7 @@ func listAccounts(c *call, q *accountsQuery) (*AccountsAnswer, error) {
 	return page, nil
 }
 
-// frozenAccounts returns a page of the accounts that are frozen.
+// frozenAccounts returns a page of the frozen accounts.
 func (c *call) frozenAccounts(after uint64, limit int) (*AccountsAnswer, error) {
 	q := &committed.FrozenAccounts{After: after, Limit: limit}
 	for more := true; more; more = q.After != 0 && len(q.List) < limit {
@@ -131,7 +131,7 @@ type orderAnswer struct {
 	Time      string       `json:"time"`
 }
 
-// A portrait is an account at one moment.
+// An accountDetail is an account at one moment.
 type accountDetail struct {
 	Account   string             `json:"account"`
 	ID        uint32             `json:"id"`
@@ -146,7 +146,7 @@ type accountDetail struct {
 	Withdraws []withdrawalAnswer `json:"pending_withdraws" doc:"Its pending withdraws"`
 }
 
-// shownOrders is the number of open orders that an account is shown with.
+// shownOrders is the number of open orders in an account's detail.
 const shownOrders = 20
 
 // An AccountQuery names an account.
@@ -187,7 +187,7 @@ func showAccount(c *call, q *accountQuery) (*accountDetail, error) {
 		Open: of.Open, Newest: orders, Withdraws: pending}, nil
 }
 
-// A FreezeAnswer is the state of an account after a request to freeze it, or to end that.
+// A freezeAnswer is the state of an account after a request to freeze or unfreeze it.
 type freezeAnswer struct {
 	Account  string `json:"account"`
 	On       bool   `json:"on" doc:"The state after the request"`
@@ -205,7 +205,7 @@ func freeze(c *call, q *freezeRequest) (*freezeAnswer, error) {
 }
 
 // An emailAnswer is an account's new address, with the end of the hold that it begins. With
-// Repeated the account had the address already: no hold began, and one that goes on is shown.
+// Repeated the account had the address already: no new hold began, and a present one is shown.
 type emailAnswer struct {
 	accountAnswer
 	Before   string `json:"before" doc:"The e-mail address before. Empty: there was none"`
@@ -233,7 +233,7 @@ func heldUntil(us int64) string {
 	return clock(us)
 }
 
-// closedAt returns when an account was closed, "" if it is open.
+// closedAt returns the time when an account was closed, "" if it is open.
 func closedAt(us int64) string {
 	if us == 0 {
 		return ""
@@ -266,7 +266,7 @@ type KeyAnswer struct {
 	Parallel    int      `json:"parallel,omitempty"`
 }
 
-// A NewKeyAnswer is a key that was just made.
+// A NewKeyAnswer is a key just made.
 type NewKeyAnswer struct {
 	KeyAnswer
 	Secret string `json:"secret" doc:"Its secret, which no other answer has"`
@@ -400,8 +400,7 @@ func deposit(c *call, q *DepositRequest) (*DepositAnswer, error) {
 	}
 	a, err := c.engine.Deposit(c.operator, q.Account, q.Currency, amount, q.Reference)
 	if errors.Is(err, committed.ErrTimeout) {
-		// The reference may be new: without it the operator could not ask again without paying
-		// twice.
+		// The reference may be new: without it a repeated request could pay twice.
 		return nil, fmt.Errorf(
 			"outcome unknown: the deposit may or may not have been made; repeat it with the "+
 				"reference %q, which is safe", q.Reference)
@@ -411,7 +410,7 @@ func deposit(c *call, q *DepositRequest) (*DepositAnswer, error) {
 	}
 	w := &committed.Wallet{Account: a.AccountID}
 	if err := c.ask(w); err != nil {
-		//nolint:errorlint // the deposit was made, whatever the cause is
+		//nolint:errorlint // the deposit was made, whatever the cause
 		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance "+
 			"cannot be told: %v", a.Deposit, a.Reference, err)
 	}

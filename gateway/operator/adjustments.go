@@ -12,7 +12,7 @@ import (
 	"exchange/core/money"
 )
 
-// An adjustmentAnswer is an adjustment, with the balance behind it.
+// An adjustmentAnswer is an adjustment, with the balance after it.
 type adjustmentAnswer struct {
 	Adjustment uint64        `json:"adjustment" doc:"Id of the correction"`
 	Account    string        `json:"account"`
@@ -38,7 +38,7 @@ type adjustment struct {
 	currency  uint16
 }
 
-// check checks the fields, and finds out what they name.
+// check checks the fields, and resolves the names in them.
 func (q *adjustment) check(c *call) (err error) {
 	size, down := strings.CutPrefix(string(q.Amount), "-")
 	if q.amount, err = money.ParseAmount(size); err != nil {
@@ -99,7 +99,8 @@ func adjust(c *call, q *adjustment) (*adjustmentAnswer, error) {
 		"refused", q.Account, available, q.Currency, q.amount)}
 }
 
-// repeated answers a request whose reference an adjustment or a withdrawal of the account has.
+// repeated answers a request whose reference already belongs to an adjustment or a withdrawal of
+// the account.
 func (q *adjustment) repeated(c *call, id uint64) (*adjustmentAnswer, error) {
 	w, found, err := c.engine.WithdrawalOf(id)
 	switch {
@@ -119,7 +120,7 @@ func (q *adjustment) answer(c *call, id uint64, repeated bool) (*adjustmentAnswe
 		Repeated: repeated}
 	w := &committed.Wallet{Account: q.account}
 	if err := c.ask(w); err != nil {
-		//nolint:errorlint // the adjustment was made, whatever the cause is
+		//nolint:errorlint // the adjustment was made, whatever the cause
 		return nil, fmt.Errorf("adjustment %d was made, with the reference %q, but the balance "+
 			"cannot be told: %v", id, q.Reference, err)
 	}

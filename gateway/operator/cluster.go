@@ -36,53 +36,53 @@ var clusterRoutes = []route{
 
 // A Cluster is this process as one of several nodes that share a journal.
 type Cluster interface {
-	// Standing is what this node knows of itself and of the others. It does not wait.
+	// Standing is this node's view of itself and of the others. It does not wait.
 	Standing() Standing
-	// Transfer hands the lead over to a node, "": to any. It is called where this node leads, and
-	// returns when it leads no more. begins is called before, unless no node could take the lead.
+	// Transfer hands leadership over to a node, "": to any. It is called on the leader, and returns
+	// when this node no longer leads. begins is called before, unless no node could take over.
 	Transfer(ctx context.Context, to string, begins func()) error
-	// Apply lets the nodes agree on another market part of the configuration, packed as gzip, from
-	// the next term on. It returns the keys that differ from the one before; nil: none. An
-	// *actors.RequestError refuses it and says why; after another error it is not known.
+	// Apply makes the nodes agree on another market part of the configuration, packed as gzip, from
+	// the next term on. It returns the keys that differ from the previous one; nil: none. An
+	// *actors.RequestError refuses it with the reason; after another error the outcome is unknown.
 	Apply(ctx context.Context, packed []byte) (keys []string, err error)
-	// Hash returns a digest of this node's state, and the sequence that the state is at.
+	// Hash returns a digest of this node's state, and the state's sequence.
 	Hash(ctx context.Context) (seq uint64, hash [sha256.Size]byte, err error)
-	// Dial opens a connection for one request of an operator to the node with that name, where
+	// Dial opens a connection for one operator's request to the node with that name, where
 	// Gateway.ServeNode answers it. An error means that no part of the request was sent. ctx, which
-	// must have a deadline, bounds the wait, and not the connection.
+	// must have a deadline, bounds the wait, not the connection.
 	Dial(ctx context.Context, node string) (net.Conn, error)
 	members
 }
 
-// A Standing is what a node knows.
+// A Standing is a node's view of the cluster.
 type Standing struct {
 	Node      string // its name
-	Observer  bool   // it is no node: it observes them
-	Leader    string // the node that leads; "": none is known
-	LeaderURL string // where clients reach that one; "": not known
+	Observer  bool   // not a node of the cluster: it observes one
+	Leader    string // leading node; "": none is known
+	LeaderURL string // its URL for clients; "": unknown
 	Term      uint64
-	Elections uint64 // that this node has begun since its start
-	// what members have said since its start that cannot be true
+	Elections uint64 // begun by this node since its start
+	// impossible messages of members since this node's start
 	Impossible uint64
-	Applied    uint64 // index of the newest entry that is applied here
-	Committed  uint64 // index of the newest entry that a majority has, as far as is known here
-	Folded     uint64 // newest sequence that is folded here
-	LogBytes   uint64 // what this node's log takes on its disk
+	Applied    uint64 // index of the newest entry applied here
+	Committed  uint64 // index of the newest entry that a majority holds, as far as known here
+	Folded     uint64 // newest sequence folded here
+	LogBytes   uint64 // size of this node's log on disk
 	Format     uint8  // the newest that may be written
 	Fault      string // why this node cannot serve; "": it can
-	// Starting: no process of the cluster serves clients yet, because the exchange makes what it
-	// begins with.
+	// Starting: no process of the cluster serves clients yet, because the exchange creates its
+	// first state.
 	Starting bool
-	// Differs has the keys of the options of the market part in which this node's file differs from
-	// what is applied.
+	// Differs lists the keys of the market part in which this node's file differs from the applied
+	// one.
 	Differs []string
-	// ClockAhead is this node's clock less the median of all.
+	// ClockAhead is this node's clock minus the median of all.
 	ClockAhead time.Duration
-	ClockWrong bool // it is so much that the node may not lead
+	ClockWrong bool // too far ahead or behind: the node may not lead
 	Tick       time.Duration
-	Links      *metrics.Links // what one node does for another; nil: this one only votes
-	// FedBatches and FedBytes are what the members have sent to this observer: batches of the
-	// journal, and bytes with images, without answers.
+	Links      *metrics.Links // traffic between nodes; nil: this one only votes
+	// FedBatches and FedBytes count the members' messages to this observer: batches of the journal,
+	// and bytes including images, without answers.
 	FedBatches, FedBytes uint64
 	Nodes                []NodeStanding // all of them, in the order of their names
 }
@@ -101,7 +101,7 @@ func (s *Standing) role() string {
 	return "follower"
 }
 
-// Elsewhere returns the URL where clients reach another node, which leads; "": none is known.
+// Elsewhere returns the client URL of another node, which leads; "": none is known.
 func (s *Standing) Elsewhere() string {
 	if s.Leads() {
 		return ""
@@ -109,7 +109,7 @@ func (s *Standing) Elsewhere() string {
 	return s.LeaderURL
 }
 
-// About says which node leads, for api.Following.
+// About names the leader, for api.Following.
 func (s *Standing) About() string {
 	switch {
 	case s.Fault != "":
@@ -122,7 +122,7 @@ func (s *Standing) About() string {
 	return " Node " + s.Leader + " leads."
 }
 
-// node returns the first member with a name; nil: there is none.
+// node returns the first member with a name; nil: none.
 func (s *Standing) node(name string) *NodeStanding {
 	for i := range s.Nodes {
 		if s.Nodes[i].Name == name {
@@ -132,7 +132,7 @@ func (s *Standing) node(name string) *NodeStanding {
 	return nil
 }
 
-// change says which change of the membership is under way; "": none is.
+// change describes the membership change in progress; "": none.
 func (s *Standing) change() string {
 	for i := range s.Nodes {
 		switch n := &s.Nodes[i]; {
@@ -147,30 +147,30 @@ func (s *Standing) change() string {
 	return ""
 }
 
-// A NodeStanding is a node as another one sees it.
+// A NodeStanding is the state of a node as another one sees it.
 type NodeStanding struct {
 	Name     string
-	Address  string // where the membership says that it listens; "": it does not say
+	Address  string // listening address in the membership; "": none there
 	Role     string
-	Replaces string // voter whose place it comes to take; "": it takes none
-	Newest   bool   // it joined with an empty folder, and no other node has joined since
-	// Match is the index up to which it has the log. Only the node that leads knows it of others.
+	Replaces string // voter that it will replace; "": none
+	Newest   bool   // joined with an empty folder, and no other node has joined since
+	// index of its newest log entry; only the leader has it for other nodes
 	Match  uint64
-	Silent uint64 // ticks since something has come from it; 0 of the node itself
-	Reads  uint8  // newest format that its program reads; 0: not known
-	Unfit  bool   // it has said that it could not serve
+	Silent uint64 // ticks since its last message; 0 of the node itself
+	Reads  uint8  // newest format that its program reads; 0: unknown
+	Unfit  bool   // it reported that it could not serve
 	// OwnMarket: the market part of its file is known. Differs: it is not the applied one.
 	OwnMarket, Differs bool
 }
 
-// coming reports whether a node comes to take part, and has no vote yet.
+// coming reports whether a node is joining, and has no vote yet.
 func (n *NodeStanding) coming() bool { return n.Role == Learner || n.Role == Awaited }
 
-// applyBytes bounds the body of a request that applies a market part: 4 MiB of text, which may not
-// become shorter when packed, as base64.
+// applyBytes bounds the body of a request that applies a market part: 4 MiB of text, which packing
+// may not shorten, as base64.
 const applyBytes = 6 << 20
 
-// LongestBody returns how long an operator's body may be for a path, in bytes; 0: as any other.
+// LongestBody returns the maximum of an operator's body for a path, in bytes; 0: the usual one.
 func LongestBody(path string) int {
 	if strings.TrimSuffix(path, "/") == "/operator/v1/cluster/apply" {
 		return applyBytes
@@ -178,8 +178,8 @@ func LongestBody(path string) int {
 	return 0
 }
 
-// transferPatience bounds the wait for another node that takes the lead, and for the commands in
-// flight before. It is shorter than what the client waits.
+// transferPatience bounds the wait for a new leader, and for the commands in flight before. It is
+// shorter than the client's timeout.
 const transferPatience = 20 * time.Second
 
 var errNoCluster = &badRequest{"this exchange is no node of a cluster: it runs on one machine"}
@@ -223,8 +223,8 @@ func showCluster(c *call, _ *nothing) (*clusterAnswer, error) {
 	}
 	s := c.server.cluster.Standing()
 	a := &clusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
-		Serves: c.engine != nil || c.server.relays.Load(), LeaderURL: s.LeaderURL, Term: s.Term,
-		Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
+		Serves: c.engine != nil || c.server.servesClients.Load(), LeaderURL: s.LeaderURL,
+		Term: s.Term, Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
 		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,
@@ -253,10 +253,10 @@ func showCluster(c *call, _ *nothing) (*clusterAnswer, error) {
 	return a, nil
 }
 
-// Lag returns how many entries of those that a majority has a node lacks.
+// Lag returns the number of committed entries that a node lacks.
 func Lag(s *Standing, n *NodeStanding) uint64 { return max(s.Committed, n.Match) - n.Match }
 
-// hashPatience bounds the wait for a hash. It is shorter than what the client waits.
+// hashPatience bounds the wait for a hash. It is shorter than the client's timeout.
 const hashPatience = 20 * time.Second
 
 type hashAnswer struct {
@@ -287,7 +287,7 @@ type transferAnswer struct {
 	To   string `json:"to" doc:"Node that leads; \"\": none is known"`
 }
 
-// transfer hands the lead over to the node in "to", or to any.
+// transfer hands leadership over to the node in "to", or to any.
 func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	s, err := c.server.leads()
 	switch {
@@ -300,8 +300,8 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	}
 	patience, cancel := within(transferPatience)
 	defer cancel()
-	begins := func() { // the term ends behind the note; the operator does not wait for it
-		go c.noting("asked for the lead to be handed over from node %s to %s", s.Node,
+	begins := func() { // the term ends after the note; the operator does not wait for it
+		go c.startNote("asked for the lead to be handed over from node %s to %s", s.Node,
 			cmp.Or(q.To, "any other"))()
 	}
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
@@ -310,12 +310,12 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 	return &transferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
 }
 
-// noted has the log of actions say what the operator did to the cluster. It is done in any case: a
-// term that ends, or that has not begun, leaves it out.
-func (c *call) noted(format string, args ...any) { c.noting(format, args...)() }
+// note writes the operator's action on the cluster to the log of actions. The action takes effect
+// even if a term that ends, or has not begun, loses the note.
+func (c *call) note(format string, args ...any) { c.startNote(format, args...)() }
 
-// noting begins a note. wait returns at its end, and uses nothing of the request.
-func (c *call) noting(format string, args ...any) (wait func()) {
+// startNote begins a note. wait returns when it is written, and uses nothing of the request.
+func (c *call) startNote(format string, args ...any) (wait func()) {
 	what, operator, log := fmt.Sprintf(format, args...), c.operator, c.server.log
 	written := func() error { return errNotServing }
 	if c.engine != nil {
@@ -323,7 +323,7 @@ func (c *call) noting(format string, args ...any) (wait func()) {
 	}
 	return func() {
 		if err := written(); err != nil {
-			log.Warn("the log of actions may lack what an operator did", "what", what,
+			log.Warn("the log of actions may lack an operator's action", "action", what,
 				"operator", operator, "error", err)
 		}
 	}
@@ -339,7 +339,7 @@ type applyAnswer struct {
 	Keys []string `json:"keys" doc:"Options that differ from the ones before"`
 }
 
-// applyMarket lets the nodes agree on the market part in "market".
+// applyMarket makes the nodes agree on the market part in "market".
 func applyMarket(c *call, q *applyRequest) (*applyAnswer, error) {
 	if _, err := c.server.leads(); err != nil {
 		return nil, err
@@ -353,31 +353,31 @@ func applyMarket(c *call, q *applyRequest) (*applyAnswer, error) {
 	if len(keys) > 0 {
 		c.server.log.Warn("another market part is applied, from the next term on", "keys",
 			strings.Join(keys, ", "), "operator", c.operator)
-		c.noted("applied another market part, from the next term on: %s",
+		c.note("applied another market part, from the next term on: %s",
 			strings.Join(keys, ", "))
 	}
 	return &applyAnswer{append([]string{}, keys...)}, nil
 }
 
-// within returns a context that ends by itself. It is not the request's, of which a goroutine would
-// ask for a moment longer than the request lasts.
+// within returns a context that ends by itself. The request's own will not do: goroutines use it
+// for a moment after the request ends.
 func within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// leads returns what this node knows of the cluster, and an error if it does not lead.
+// leads returns this node's view of the cluster, and an error if it does not lead.
 func (s *Server) leads() (*Standing, error) {
 	if s.cluster == nil {
 		return nil, errNoCluster
 	}
 	standing := s.cluster.Standing()
-	if !standing.Leads() { // it did a moment ago
+	if !standing.Leads() { // it led a moment ago
 		return nil, actors.ErrNotConfirmed
 	}
 	return &standing, nil
 }
 
-// A notHanded error is the reason why the lead was not handed over.
+// A notHanded error is the reason why leadership was not handed over.
 type notHanded struct{ cause error }
 
 func (e *notHanded) Error() string { return e.cause.Error() }

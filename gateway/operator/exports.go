@@ -24,8 +24,8 @@ type period struct{ from, to int64 }
 
 func (p period) has(us int64) bool { return p.from <= us && us < p.to }
 
-// read parses the times of a query.
-func (q *periodQuery) read() (p period, err error) {
+// parse parses the times of a query.
+func (q *periodQuery) parse() (p period, err error) {
 	if p.from, err = timeOf("from", q.From, 0); err != nil {
 		return p, err
 	}
@@ -51,10 +51,10 @@ func timeOf(name, text string, unset int64) (int64, error) {
 type rowWriter struct {
 	*lineWriter
 	rows int
-	gone bool // the client has gone
+	gone bool // the client has disconnected
 }
 
-// row writes a row, and reports whether there may be more.
+// row writes a row, and reports whether the client still reads.
 func (w *rowWriter) row(line any) bool {
 	w.gone = !w.write(line)
 	w.rows++
@@ -71,11 +71,11 @@ func (c *call) export(produce func(context.Context, *rowWriter) error) (any, err
 	return nil, errStreamed
 }
 
-// exportPast streams rows of the past, of the period that the query names.
+// exportPast streams rows of the past, of the query's period.
 func (c *call) exportPast(of *periodQuery,
 	produce func(ctx context.Context, past *committed.Past, in period, w *rowWriter) error,
 ) (any, error) {
-	in, err := of.read()
+	in, err := of.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (c *call) exportPast(of *periodQuery,
 	})
 }
 
-// everPair returns the number of the pair that a query names, also when it is not configured any
-// more; 0: the query names none.
+// everPair returns the number of the query's pair, also when it is no longer configured; 0: the
+// query names none.
 func (c *call) everPair(name *string) (uint16, error) {
 	if name == nil {
 		return 0, nil
@@ -122,8 +122,8 @@ type tradesQuery struct {
 	periodQuery
 }
 
-// exportTrades streams the trades of a pair, oldest first. If no pair is named, those of one pair
-// follow those of the other.
+// exportTrades streams the trades of a pair, oldest first. Without a pair it streams pair after
+// pair.
 func exportTrades(c *call, q *tradesQuery) (any, error) {
 	only, err := c.everPair(q.Pair)
 	if err != nil {
@@ -151,7 +151,7 @@ func exportTrades(c *call, q *tradesQuery) (any, error) {
 	})
 }
 
-// An orderLine is an order of an export. Times that it has not come to are left out.
+// An orderLine is an order of an export. Times of events that have not happened are left out.
 type orderLine struct {
 	openOrder
 	Status       string `json:"status" enum:"open,cancelled,done" doc:"State"`
@@ -159,10 +159,10 @@ type orderLine struct {
 	CancelReason string `json:"cancel_reason,omitempty" doc:"Why the exchange cancelled it"`
 }
 
-// exportOrders streams the orders that were accepted in a period, open and closed ones: account by
-// account, each account's newest first.
+// exportOrders streams the orders accepted in a period, open and closed ones: account by account,
+// each account's newest first.
 func exportOrders(c *call, q *periodQuery) (any, error) {
-	in, err := q.read()
+	in, err := q.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ type withdrawalLine struct {
 	ClientID string `json:"client_id,omitempty" doc:"The client's name for it"`
 }
 
-// exportWithdrawals streams the withdrawals that were asked for in a period, newest first.
+// exportWithdrawals streams the withdrawals requested in a period, newest first.
 func exportWithdrawals(c *call, q *periodQuery) (any, error) {
 	return c.exportPast(q, func(ctx context.Context, past *committed.Past, in period,
 		w *rowWriter) error {
@@ -233,7 +233,7 @@ func exportWithdrawals(c *call, q *periodQuery) (any, error) {
 				return true
 			}
 			line := withdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
-			line.Frozen = false // of now, and not of then
+			line.Frozen = false // it is the present state, not that of the time
 			if x.ClosedUs != 0 {
 				line.Closed = clock(x.ClosedUs)
 			}
@@ -248,7 +248,8 @@ type balanceLine struct {
 	holdingAnswer
 }
 
-// balancesEnd ends an export of balances. The sums are made apart from the rows, of the same state.
+// BalancesEnd ends an export of balances. The sums are computed separately from the rows, from the
+// same state.
 type BalancesEnd struct {
 	Rows     int         `json:"rows" doc:"Number of the rows"`
 	Sequence uint64      `json:"sequence"`
@@ -261,7 +262,7 @@ type Liability struct {
 	Reserved money.Balance `json:"reserved"`
 }
 
-// exportBalances streams what each account has at one sequence, in order of the accounts' ids,
+// exportBalances streams each account's balances at one sequence, in order of the accounts' ids,
 // without balances of 0.
 func exportBalances(c *call, _ *nothing) (any, error) {
 	patience, cancel := within(totalsPatience)

@@ -20,20 +20,20 @@ type lineWriter struct {
 	json *json.Encoder
 }
 
-// write writes a line. It returns false after the client has gone, and the answer may end.
+// write writes a line. It returns false after the client has disconnected, and the answer may end.
 func (o *lineWriter) write(line any) bool { return o.json.Encode(line) == nil }
 
-// flush sends the lines written so far, which otherwise wait for more.
+// flush sends the buffered lines.
 func (o *lineWriter) flush() { o.w.Flush() } //nolint:errcheck // the next write reports it
 
-// An errorLine ends an answer that is not whole.
+// An errorLine ends an incomplete answer.
 type errorLine struct {
 	Error string `json:"error"`
-	// stored data do not fit together: trying again does not help
+	// stored data are inconsistent: a retry does not help
 	Damaged bool `json:"damaged,omitempty"`
 }
 
-// An endLine ends an answer that is whole.
+// An endLine ends a complete answer.
 type endLine struct {
 	End any `json:"end"`
 }
@@ -76,5 +76,5 @@ func guarded(log *slog.Logger, path string, produce func() (any, error)) (end an
 // StreamTimeout bounds a long answer.
 const StreamTimeout = time.Hour
 
-// errStreamed is the error of a handler whose answer is on its way already.
+// errStreamed is the error of a handler whose answer is already being sent.
 var errStreamed = errors.New("streamed")

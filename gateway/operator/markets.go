@@ -8,7 +8,7 @@ import (
 	"exchange/core/state"
 )
 
-// Lists of what is set: pairs, and fees.
+// Lists of present settings: pairs, and fees.
 
 type pairAnswer struct {
 	Pair              string        `json:"pair"`
@@ -57,7 +57,7 @@ func listPairs(c *call, _ *nothing) (*pairsAnswer, error) {
 			ratesAnswer: newRates(r.Fees), Last: now.Last, Open: now.Open, Halted: now.Halted}
 		if a.Halted {
 			if since == nil {
-				since = c.closings()
+				since = c.haltTimes()
 			}
 			a.Since = since[p.Name]
 		}

@@ -12,36 +12,36 @@ import (
 	"exchange/actors/committed"
 )
 
-// members changes the nodes of a cluster. Only the node that leads can. An *actors.RequestError
-// refuses the change and says why; after another error it is not known whether it is made.
+// members changes the nodes of a cluster. Only the leader can. An *actors.RequestError refuses the
+// change with the reason; after another error the outcome is unknown.
 type members interface {
-	// Add lets a node with an empty folder join as a learner. address is where it listens.
+	// Add lets a node with an empty folder join as a learner. address is its listener.
 	Add(ctx context.Context, name, address string) error
-	// Promote makes a learner that has the log a voter.
+	// Promote makes a learner with the complete log a voter.
 	Promote(ctx context.Context, name string) error
-	// Remove removes a voter, a learner, or a node that is awaited.
+	// Remove removes a voter, a learner, or an awaited node.
 	Remove(ctx context.Context, name string) error
-	// Replace lets a node join that takes a voter's place once it has the log. Both names are
-	// equal of a voter whose log is lost.
+	// Replace lets a node join that replaces a voter once it has the log. Both names are equal for
+	// a voter whose log is lost.
 	Replace(ctx context.Context, old, name, address string) error
 }
 
 // Roles of a NodeStanding.
 const (
 	Voter   = "voter"
-	Leaving = "leaving" // a voter that another one replaces, until the change is complete
-	Learner = "learner" // comes to have the log, and has no vote
+	Leaving = "leaving" // a voter being replaced, until the change is complete
+	Learner = "learner" // still receiving the log, without a vote
 	Awaited = "awaited" // has not joined yet
 )
 
-// changePatience bounds the wait for a change of the membership. It is shorter than what the client
-// waits.
+// changePatience bounds the wait for a change of the membership. It is shorter than the client's
+// timeout.
 const changePatience = 10 * time.Second
 
-// alive is how many ticks a node is silent, at most, that lives.
+// alive is the longest silence of a live node, in ticks.
 const alive = 10
 
-// A wish is one for other nodes. The client repeats it until it is done.
+// A MembershipRequest asks for a change of members. The client repeats it until it is done.
 type MembershipRequest struct {
 	Node    string `json:"node" need:"yes" doc:"Name of the node"`
 	Address string `json:"address,omitempty" doc:"Where it listens for the others"`
@@ -49,7 +49,7 @@ type MembershipRequest struct {
 	Begun   bool   `json:"begun,omitempty" doc:"An earlier request of the same change was answered"`
 }
 
-// A wishAnswer says how far a change is.
+// A MembershipAnswer is the progress of a change.
 type MembershipAnswer struct {
 	Node string  `json:"node"`
 	Done bool    `json:"done" doc:"Whether the change is complete"`
@@ -58,7 +58,7 @@ type MembershipAnswer struct {
 	Says string  `json:"says" doc:"What is still to come, or what was done"`
 }
 
-// wished returns the handler of a change. Each request takes the next step that is possible.
+// membershipHandler returns the handler of a change. Each request takes the next possible step.
 func membershipHandler(step func(context.Context, *call, members, *Standing,
 	*MembershipRequest) error,
 ) func(*call, *MembershipRequest) (*MembershipAnswer, error) {
@@ -72,7 +72,7 @@ func membershipHandler(step func(context.Context, *call, members, *Standing,
 		}
 		ctx, cancel := within(changePatience)
 		defer cancel()
-		said, done := "", ""
+		progress, done := "", ""
 		if err := step(ctx, c, c.server.cluster, s, w); err != nil {
 			var pending notYet
 			var before doneBefore
@@ -80,25 +80,25 @@ func membershipHandler(step func(context.Context, *call, members, *Standing,
 			case errors.As(err, &before):
 				done = before.Error()
 			case errors.As(err, &pending):
-				said = pending.Error()
+				progress = pending.Error()
 			default:
 				return nil, changeFailed(err)
 			}
 		}
-		a := w.answer(c.server.cluster.Standing(), said)
+		a := w.answer(c.server.cluster.Standing(), progress)
 		a.Says += done
 		return a, nil
 	}
 }
 
-// A notYet error is why a change is not complete yet.
+// A notYet error is the reason why a change is not complete yet.
 type notYet struct{ error }
 
-// A doneBefore error says why nothing is done: it was done by an earlier request. What it says is
-// put behind the answer.
+// A doneBefore error is the reason why nothing is done: an earlier request did it. Its text is
+// appended to the answer.
 type doneBefore struct{ error }
 
-// changeFailed returns the error of a change: it is refused, or its outcome is not known.
+// changeFailed returns the error of a change: it is refused, or its outcome is unknown.
 func changeFailed(err error) error {
 	var refused *actors.RequestError
 	var syntax *badRequest
@@ -108,9 +108,9 @@ func changeFailed(err error) error {
 	return fmt.Errorf("%w: %w", committed.ErrTimeout, err)
 }
 
-// answer says how far a change is.
-func (w *MembershipRequest) answer(s Standing, said string) *MembershipAnswer {
-	a := &MembershipAnswer{Node: w.Node, Says: said}
+// answer returns the progress of a change.
+func (w *MembershipRequest) answer(s Standing, progress string) *MembershipAnswer {
+	a := &MembershipAnswer{Node: w.Node, Says: progress}
 	i := slices.IndexFunc(s.Nodes, func(n NodeStanding) bool {
 		return n.Name == w.Node && n.coming()
 	})
@@ -124,7 +124,7 @@ func (w *MembershipRequest) answer(s Standing, said string) *MembershipAnswer {
 			a.Lag = &lag
 		}
 	}
-	if a.Done = said == ""; !a.Done {
+	if a.Done = progress == ""; !a.Done {
 		return a
 	}
 	a.Says = "node " + w.Node + " is a " + a.Role
@@ -134,7 +134,7 @@ func (w *MembershipRequest) answer(s Standing, said string) *MembershipAnswer {
 	return a
 }
 
-// pending returns the error of a node that comes to take part.
+// pending returns the error of a joining node.
 func (n *NodeStanding) pending(s *Standing) error {
 	if n.Role == Awaited {
 		return notYet{fmt.Errorf("node %s is awaited: start it with an empty folder", n.Name)}
@@ -143,7 +143,7 @@ func (n *NodeStanding) pending(s *Standing) error {
 		Lag(s, n))}
 }
 
-// elsewhere refuses another address of a node than the one that it has.
+// elsewhere refuses an address that differs from a node's present one.
 func (n *NodeStanding) elsewhere(w *MembershipRequest) error {
 	if n.Address == "" || n.Address == w.Address {
 		return nil
@@ -151,7 +151,7 @@ func (n *NodeStanding) elsewhere(w *MembershipRequest) error {
 	return &badRequest{fmt.Sprintf("node %s is a member at %s", n.Name, n.Address)}
 }
 
-// add has a node join: it is awaited, then it is a learner, and at last a voter.
+// add makes a node join: awaited, then learner, and finally voter.
 func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	n := s.node(w.Node)
 	if n == nil {
@@ -160,7 +160,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 		}
 		c.server.log.Warn("a node is added to the cluster", "node", w.Node, "address", w.Address,
 			"operator", c.operator)
-		c.noted("added node %s at %s to the cluster", w.Node, w.Address)
+		c.note("added node %s at %s to the cluster", w.Node, w.Address)
 		return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 	}
 	err := n.elsewhere(w)
@@ -179,7 +179,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	var refused *actors.RequestError
 	switch {
 	case err == nil:
-		c.noted("made node %s a voter", w.Node)
+		c.note("made node %s a voter", w.Node)
 	case errors.As(err, &refused): // it lags
 		return notYet{err}
 	}
@@ -188,9 +188,9 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 
 var errJoinedLast = errors.New(", and joined last: it is not replaced once more")
 
-// heardOf returns what this node knows of the cluster once a member has had the time to become
-// silent: one that has just ended was heard of lately, and is replaced.
-func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Standing, error) {
+// settledView returns the cluster view once a member has had the time to become silent: a member
+// that has just ended still counts as alive.
+func (s *Server) settledView(ctx context.Context, now *Standing, name string) (*Standing, error) {
 	look := time.NewTicker(max(now.Tick, time.Millisecond))
 	defer look.Stop()
 	for range alive + 2 {
@@ -210,11 +210,11 @@ func (s *Server) heardOf(ctx context.Context, now *Standing, name string) (*Stan
 	return now, nil
 }
 
-// replace has a node take the place of a voter.
+// replace makes a node replace a voter.
 func replace(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	if w.Old == w.Node && !w.Begun {
 		var err error
-		if s, err = c.server.heardOf(ctx, s, w.Node); err != nil {
+		if s, err = c.server.settledView(ctx, s, w.Node); err != nil {
 			return err
 		}
 	}
@@ -235,7 +235,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 	case w.Old == w.Node && n != nil && w.Begun:
 		return nil
 	case w.Old == w.Node && n != nil && n.Newest && n.Role == Voter && n.Silent <= alive:
-		// The newest member has got its disk by this command, or has no other one to be given.
+		// The newest member got its disk by this command, or needs no other one.
 		return cmp.Or(n.elsewhere(w), error(doneBefore{errJoinedLast}))
 	case w.Old == w.Node && n != nil && (n.Name == s.Node || n.Silent <= alive):
 		return &badRequest{fmt.Sprintf("node %s lives and has its log: there is nothing to "+
@@ -253,11 +253,11 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 	}
 	c.server.log.Warn("a node of the cluster is replaced", "node", w.Old, "by", w.Node, "address",
 		w.Address, "operator", c.operator)
-	c.noted("had node %s at %s begin to take the place of node %s", w.Node, w.Address, w.Old)
+	c.note("had node %s at %s begin to take the place of node %s", w.Node, w.Address, w.Old)
 	return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 }
 
-// remove has a node take part no more.
+// remove removes a node from the cluster.
 func remove(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequest) error {
 	if s.node(w.Node) == nil && w.Begun {
 		return nil
@@ -266,6 +266,6 @@ func remove(ctx context.Context, c *call, m members, s *Standing, w *MembershipR
 		return err
 	}
 	c.server.log.Warn("a node is removed from the cluster", "node", w.Node, "operator", c.operator)
-	c.noted("removed node %s from the cluster", w.Node)
+	c.note("removed node %s from the cluster", w.Node)
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"exchange/gateway/api"
 )
 
-// Lists of what accounts have in the books, and of what would cancel it.
+// Lists of accounts' open orders, and of their dead man's switches.
 
-// An openOrder is an order as orderAnswer shows it, and its instructions.
+// An openOrder is an orderAnswer with its instructions.
 type openOrder struct {
 	orderAnswer
 	Account       string `json:"account"`
@@ -43,8 +43,8 @@ type ordersQuery struct {
 	Before  uint64  `json:"before" min:"1" is:"the id of an order"`
 }
 
-// listOrders returns a page of an account's open orders, newest first: those below `before`. If no
-// account is named, it returns a page of all accounts' orders.
+// listOrders returns a page of an account's open orders, newest first: those below `before`.
+// Without an account it returns a page of all accounts' orders.
 func listOrders(c *call, q *ordersQuery) (*openOrdersAnswer, error) {
 	if q.Pair != nil && *q.Pair == "" {
 		q.Pair = nil
@@ -75,7 +75,7 @@ func listOrders(c *call, q *ordersQuery) (*openOrdersAnswer, error) {
 	return page, nil
 }
 
-// ordersAtOnce is how many orders of all accounts are looked up in one turn, which takes about a
+// ordersAtOnce is the number of orders of all accounts looked up in one turn, which takes about a
 // millisecond.
 const ordersAtOnce = 2000
 
@@ -147,7 +147,7 @@ type switchesQuery struct {
 	Account string `json:"account" doc:"Only of this account"`
 }
 
-// listSwitches returns all armed dead man's switches, those of one account if it names one.
+// listSwitches returns all armed dead man's switches, or those of one account.
 func listSwitches(c *call, q *switchesQuery) (*switchesAnswer, error) {
 	of := &committed.Switches{}
 	if q.Account != "" {

@@ -18,33 +18,32 @@ import (
 	"exchange/gateway/api"
 )
 
-// A node that follows passes operators' requests on to the node that leads, each on a connection of
-// its own between the two nodes: an HTTP request with the operator's own token, which the node that
-// leads checks as it checks all others. Long answers pass through as they come. A request that was
-// passed on is never passed on again, and none is sent twice.
+// A follower relays operators' requests to the leader, each on its own connection between the two
+// nodes: an HTTP request with the operator's own token, which the leader checks like any other.
+// Long answers pass through as they come. A relayed request is never relayed again, and none is
+// sent twice.
 
 const (
-	// dialPatience bounds the wait until the node that leads has taken a connection.
+	// dialPatience bounds the wait until the leader has accepted a connection.
 	dialPatience = 5 * time.Second
-	// leftAfter is for how long a node that leads no more may still answer what it has begun.
+	// leftAfter bounds the time in which a former leader may still finish its answers.
 	leftAfter = 10 * time.Second
-	// answerHead bounds the head of an answer, in bytes, and what is read with it.
+	// answerHead bounds the head of an answer, in bytes, and the bytes read with it.
 	answerHead = 16 << 10
 	// wholeAnswer is the length of an answer, in bytes, up to which the client gets all of it or an
-	// error. Longer ones, and those whose length is not told, break off with the connection.
+	// error. Longer ones, and those of unknown length, break off with the connection.
 	wholeAnswer = 1 << 20
-	// originHeader has the address or the user of the client at the node that passes a request on.
+	// originHeader holds the address or the user of the client at the relaying node.
 	originHeader = "X-Operator-Origin"
 )
 
-// passedHeaders are those of an answer that the client gets.
+// passedHeaders are the headers of an answer that the client gets.
 var passedHeaders = []string{"Retry-After", "X-Leader", "X-Request-Id"}
 
 // origin is the form of a client's address or user.
 var origin = regexp.MustCompile(`^[A-Za-z0-9.:% ]{1,64}$`)
 
-// OriginOf returns the address or the user of the client of a request that another node has passed
-// on, in the words of that node.
+// OriginOf returns the address or the user of the client of a relayed request, as its node sent it.
 func OriginOf(h *fasthttp.RequestHeader) string {
 	if text := h.Peek(originHeader); origin.Match(text) {
 		return string(text)
@@ -52,14 +51,14 @@ func OriginOf(h *fasthttp.RequestHeader) string {
 	return "elsewhere"
 }
 
-// differs says that this node does not know the token of a request that another node has passed on.
+// differs is the refusal of a relayed request whose token this node does not have.
 func (s *Server) differs(node string) string {
 	return fmt.Sprintf("node %s does not take the operator's token that node %s has passed on: "+
 		"give all nodes the same token", s.cluster.Standing().Node, node)
 }
 
-// elsewhere answers a request that is not this node's to serve, because another one leads, and
-// reports whether it was one.
+// elsewhere answers a request that another node, the leader, has to serve, and reports whether it
+// was one.
 func (s *Server) elsewhere(ctx *fasthttp.RequestCtx, from Peer) bool {
 	standing, follows := s.Follows()
 	switch {
@@ -73,7 +72,7 @@ func (s *Server) elsewhere(ctx *fasthttp.RequestCtx, from Peer) bool {
 	return true
 }
 
-// relay has the node that leads answer a request.
+// relay makes the leader answer a request.
 func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 	token := string(ctx.Request.Header.Peek("Authorization"))
 	if from.Socket {
@@ -85,8 +84,8 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 		}
 		token = "Bearer " + *own
 	}
-	if s.relaying.Add(1) > node.OperatorsAtOnce {
-		s.relaying.Add(-1)
+	if s.openRelays.Add(1) > node.OperatorsAtOnce {
+		s.openRelays.Add(-1)
 		Fail(ctx, api.Overloaded, "")
 		return
 	}
@@ -94,11 +93,11 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 	conn, err := s.cluster.Dial(patience, leader)
 	cancel()
 	if err != nil {
-		s.relaying.Add(-1)
+		s.openRelays.Add(-1)
 		s.refuseStarting(ctx, " "+err.Error())
 		return
 	}
-	r := &relayed{server: s, conn: conn, over: make(chan struct{})}
+	r := &relayedRequest{server: s, conn: conn, over: make(chan struct{})}
 	go r.watch(leader)
 	if err = r.ask(ctx, from, token); err == nil {
 		err = r.answer(ctx)
@@ -109,7 +108,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 	}
 }
 
-// refuseUnanswered answers a request that was passed on and got no answer.
+// refuseUnanswered answers a relayed request that got no answer.
 func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
 	text := fmt.Sprintf("the connection to node %s, which led, has broken off", leader)
 	if ctx.IsPost() {
@@ -120,8 +119,8 @@ func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
 	refuse(ctx, fasthttp.StatusServiceUnavailable, text)
 }
 
-// A relayed is a request that was passed on. It is the body of its answer, if that is a long one.
-type relayed struct {
+// A relayedRequest is also the body of its answer, if that is a long one.
+type relayedRequest struct {
 	server *Server
 	conn   net.Conn
 	body   io.Reader // of the answer
@@ -130,21 +129,21 @@ type relayed struct {
 }
 
 // Read reads the answer's body.
-func (r *relayed) Read(b []byte) (int, error) { return r.body.Read(b) }
+func (r *relayedRequest) Read(b []byte) (int, error) { return r.body.Read(b) }
 
-// Close ends the connection, and so what the node that leads still does for the answer.
-func (r *relayed) Close() error {
+// Close ends the connection, and so the leader's work for the answer.
+func (r *relayedRequest) Close() error {
 	r.once.Do(func() {
 		close(r.over)
 		r.conn.Close()
-		r.server.relaying.Add(-1)
+		r.server.openRelays.Add(-1)
 	})
 	return nil
 }
 
-// watch ends the connection when the node at its other end has led no more for a while. That
-// process may stand still, or be cut off.
-func (r *relayed) watch(leader string) {
+// watch ends the connection when the node at its other end has not led for a while. That process
+// may hang, or be cut off.
+func (r *relayedRequest) watch(leader string) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for led := time.Now(); time.Since(led) < leftAfter; {
@@ -161,7 +160,7 @@ func (r *relayed) watch(leader string) {
 }
 
 // ask sends the request, as far as its handler reads it.
-func (r *relayed) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
+func (r *relayedRequest) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
 	var q fasthttp.Request
 	q.Header.SetMethodBytes(ctx.Method())
 	q.SetRequestURIBytes(ctx.URI().RequestURI())
@@ -177,8 +176,8 @@ func (r *relayed) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
 	return errors.Join(q.Write(w), w.Flush())
 }
 
-// answer gives the client the answer. An error means that it has not got any of it.
-func (r *relayed) answer(ctx *fasthttp.RequestCtx) error {
+// answer gives the client the answer. An error means that the client has received none of it.
+func (r *relayedRequest) answer(ctx *fasthttp.RequestCtx) error {
 	head := &io.LimitedReader{R: r.conn, N: answerHead}
 	got, err := http.ReadResponse(bufio.NewReader(head), nil)
 	if err != nil {
@@ -189,7 +188,7 @@ func (r *relayed) answer(ctx *fasthttp.RequestCtx) error {
 	var whole []byte
 	switch n := got.ContentLength; {
 	case got.StatusCode < 200, n < 0 && len(got.TransferEncoding) == 0:
-		return errors.New("the answer does not say where it ends")
+		return errors.New("the answer has no length and is not chunked")
 	case n >= 0 && n <= wholeAnswer:
 		whole = make([]byte, n)
 		if _, err := io.ReadFull(r, whole); err != nil {

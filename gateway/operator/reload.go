@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// ErrNotNow is wrapped by an error of a Reloader that can be asked again in a moment.
+// ErrNotNow is wrapped by errors of a Reloader that may succeed in a moment.
 var ErrNotNow = errors.New("nothing was done")
 
-// A Reloader takes up the configuration of this process anew, with its certificates and tokens.
+// A Reloader reloads the configuration of this process, with its certificates and tokens.
 type Reloader interface {
-	// Reload returns what has changed. An *actors.RequestError refuses the configuration and says
-	// why: then nothing of it counts. After another error it is not known.
+	// Reload returns the changes. An *actors.RequestError refuses the configuration with the
+	// reason: then nothing of it applies. After another error the outcome is unknown.
 	Reload(ctx context.Context) (*Reloaded, error)
 }
 
-// Reloaded is what a reload has done.
+// Reloaded is the result of a reload.
 type Reloaded struct {
 	Applied []ReloadedOption `json:"applied" doc:"Options that have another value now"`
 	Faults  []string         `json:"faults" doc:"What stays as it was, and why"`
 }
 
-// A ReloadedOption is an option that has another value now.
+// A ReloadedOption is an option with a new value.
 type ReloadedOption struct {
 	Key    string `json:"key" doc:"The option"`
 	Before string `json:"before" doc:"Its value before"`
@@ -33,10 +33,11 @@ type ReloadedOption struct {
 	Origin string `json:"origin" doc:"Where the value comes from"`
 }
 
-// Bounds of the words of a reload: of a value, and of all, which an action's note has room for.
+// Bounds of the words of a reload, in bytes: of a value, and of all, which fit into an action's
+// note.
 const shownValue, shownChanges = 60, 900
 
-// InWords says what a reload has changed, for the log of actions: fees and limits first, and texts
+// InWords describes a reload's changes, for the log of actions: fees and limits first, and texts
 // for customers last.
 func (r *Reloaded) InWords() string {
 	list := slices.Clone(r.Applied)
@@ -66,8 +67,8 @@ func short(value string) string {
 
 type reloadRequest struct{}
 
-// reload has the process that is asked take up its configuration.
-func reload(c *call, q *reloadRequest) (*Reloaded, error) {
+// reloadConfig makes this process reload its configuration.
+func reloadConfig(c *call, q *reloadRequest) (*Reloaded, error) {
 	if c.server.reloader == nil {
 		return nil, &badRequest{"this process has no configuration to take up"}
 	}
@@ -78,8 +79,8 @@ func reload(c *call, q *reloadRequest) (*Reloaded, error) {
 		return nil, err
 	}
 	if len(done.Applied) > 0 {
-		c.server.log.Info("an operator has had the configuration taken up", "operator", c.operator)
-		c.noted("%s", done.InWords())
+		c.server.log.Info("an operator reloaded the configuration", "operator", c.operator)
+		c.note("%s", done.InWords())
 	}
 	return &Reloaded{append([]ReloadedOption{}, done.Applied...),
 		append([]string{}, done.Faults...)}, nil

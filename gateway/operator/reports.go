@@ -71,12 +71,12 @@ func listActions(c *call, q *actionsQuery) (*actionsAnswer, error) {
 
 // An Archive keeps trimmed parts of the journal.
 type Archive interface {
-	// Dir returns the folder, for people.
+	// Dir returns the folder, for display.
 	Dir() string
-	// Open opens the archive for an audit. Each part must be authentic if authenticated is true. An
-	// error names the key that is missing.
+	// Open opens the archive for an audit. With authenticated each part must be authentic. An error
+	// names the missing key.
 	Open(authenticated bool) (audit.Archive, error)
-	// Failures returns how often the journal was not archived. Any goroutine may call it.
+	// Failures counts failed archivings of the journal. Any goroutine may call it.
 	Failures() uint64
 }
 
@@ -110,7 +110,7 @@ type AuditRequest struct {
 	Without bool   `json:"without_authentication,omitempty"`
 }
 
-// A progressLine says how far an audit is.
+// A ProgressLine is the progress of an audit.
 type ProgressLine struct {
 	At uint64 `json:"at" doc:"Records that are replayed"`
 	Of uint64 `json:"of" doc:"All records"`
@@ -149,7 +149,7 @@ func auditBooks(c *call, q *AuditRequest) (any, error) {
 	return nil, errStreamed
 }
 
-// archive opens the folder that an audit names, nil if it names none.
+// archive opens an audit's folder, nil if it names none.
 func (c *call) archive(dir string, authenticated bool) (audit.Archive, error) {
 	if dir == "" {
 		if !authenticated {
@@ -209,7 +209,7 @@ func writeBackup(c *call, _ *nothing) (any, error) {
 			}
 			return nil, w.Flush()
 		})
-		tasks.ended(&tasks.known.Backup, began, err, "all of it was sent", true)
+		tasks.ended(&tasks.record.Backup, began, err, "all of it was sent", true)
 		if err != nil {
 			log.Error("a backup broke off", "error", err)
 		}

@@ -19,15 +19,15 @@ import (
 	"exchange/gateway/api"
 )
 
-// A call is one request of an operator, on its way through a handler.
+// A call is one request of an operator in its handler.
 type call struct {
 	server   *Server
 	engine   *actors.Engine
 	ctx      *fasthttp.RequestCtx
-	operator string // name for the log of actions
+	operator string // name in the log of actions
 }
 
-// ask asks the engine for something that is not private.
+// ask sends the engine a query that is not private.
 func (c *call) ask(q committed.Question) error { return c.engine.Ask(q, nil, 0) }
 
 // A badRequest is a request that the client has to change.
@@ -35,8 +35,8 @@ type badRequest struct{ text string }
 
 func (e *badRequest) Error() string { return e.text }
 
-// read reads the body of a POST, or the query, into a struct.
-func (c *call) read(into any) error {
+// decode reads the body of a POST, or the query, into a struct.
+func (c *call) decode(into any) error {
 	if !c.ctx.IsPost() {
 		return c.readQuery(reflect.ValueOf(into).Elem())
 	}
@@ -53,8 +53,8 @@ func (c *call) read(into any) error {
 	return nil
 }
 
-// readQuery reads the query into the fields of a struct: text, flags, and numbers with bounds. is
-// says what a number is, for the error.
+// readQuery reads the query into the fields of a struct: text, flags, and numbers with bounds. The
+// tag is describes a number, for the error.
 func (c *call) readQuery(into reflect.Value) error {
 	for _, f := range reflect.VisibleFields(into.Type()) {
 		if f.Anonymous {
@@ -92,7 +92,7 @@ func (c *call) readQuery(into reflect.Value) error {
 }
 
 // parse reads the body into a struct. It refuses unknown fields and repeated ones, because an
-// operator's slip must not pass unseen.
+// operator's slip must not pass unnoticed.
 func (c *call) parse(into any) error {
 	body := c.ctx.PostBody()
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -110,7 +110,7 @@ func (c *call) parse(into any) error {
 	return unique(body)
 }
 
-// wrongType says which member of a body is of a wrong type, without the names of Go's types.
+// wrongType names the member of a body that has a wrong type, without the names of Go's types.
 func wrongType(e *json.UnmarshalTypeError) string {
 	expected := "an object"
 	switch e.Type.Kind() {
@@ -127,8 +127,8 @@ func wrongType(e *json.UnmarshalTypeError) string {
 		e.Value)
 }
 
-// unique refuses an object that has a member twice, because one of the two would not count, and
-// pass unseen. The body is an object or null.
+// unique refuses an object that has a member twice, because one of the two would be ignored without
+// notice. The body is an object or null.
 func unique(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.Token() //nolint:errcheck // it was read before
@@ -151,8 +151,8 @@ func unique(body []byte) error {
 	return nil
 }
 
-// A number is the text of a number, or of the value that was sent in its place. Its handler parses
-// it, because the handler knows the field's name for the error.
+// A Number is the text of a number, or of the value that was sent in its place. Its handler parses
+// it, because the error needs the field's name.
 type Number string
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -13,31 +13,31 @@ import (
 	"exchange/gateway/openapi"
 )
 
-// DocumentPath is where the document of the operator's API is.
+// DocumentPath is the path of the document of the operator's API.
 const DocumentPath = root + "openapi.json"
 
 const root = "/operator/v1/"
 
-// A place says where a route is served.
+// A place is the node that serves a route.
 type place int
 
 const (
-	atLeader place = iota // by the engine, which the node that leads has
-	leads                 // by the node that leads, with an engine or without
-	asked                 // by the node that is asked: what it tells is its own
+	atLeader place = iota // by the engine, on the leader
+	leads                 // by the leader, with an engine or without
+	asked                 // by the node that receives it: the answer is its own
 )
 
-// A route is one of the operator's API. A node that follows passes a request on to the node that
-// leads, unless the node that is asked serves the route itself. What the listener serves besides is
-// each node's own: /metrics and /debug/pprof.
+// A route is one of the operator's API. A follower relays a request to the leader, unless the
+// receiving node serves the route itself. The listener's other routes are each node's own: /metrics
+// and /debug/pprof.
 type route struct {
-	name string // method, and path behind root
+	name string // method, and path after root
 	action
 	at            place
 	summary, text string // for the document; the text is Markdown
 }
 
-// An action is a handler, with what it takes and answers.
+// An action is a handler, with the types of its request and answers.
 type action struct {
 	handle func(*call) (any, error)
 	in     any   // a value of the type of its body or query
@@ -50,7 +50,7 @@ type action struct {
 func do[Q, A any](h func(*call, *Q) (A, error)) action {
 	a := action{in: *new(Q), handle: func(c *call) (any, error) {
 		q := new(Q)
-		if err := c.read(q); err != nil {
+		if err := c.decode(q); err != nil {
 			return nil, err
 		}
 		return h(c, q)
@@ -61,19 +61,19 @@ func do[Q, A any](h func(*call, *Q) (A, error)) action {
 	return a
 }
 
-// answers says that an action has answers of several types.
+// answers gives an action answers of several types.
 func (a action) answers(of ...any) action {
 	a.out = of
 	return a
 }
 
-// bytes says that an action's answer is no JSON.
+// bytes marks an action's answer as not JSON.
 func (a action) bytes() action {
 	a.binary = true
 	return a
 }
 
-// lines makes an action whose answer is a stream of lines, with an end behind them.
+// lines makes an action whose answer is a stream of lines, followed by an end.
 func lines[L, End, Q any](h func(*call, *Q) (any, error)) action {
 	a := do(h).answers(*new(L))
 	a.end = *new(End)
@@ -117,7 +117,7 @@ func (r *route) address() (method, path string) {
 }
 
 // Types returns values of the types of a route's request and of its answer: of the first, if there
-// may be several, and of the end of one in lines.
+// are several, and of the end of one in lines.
 func Types(method, path string) (in, out any) {
 	r := routes()[method+" "+path]
 	if r.end != nil {

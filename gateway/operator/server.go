@@ -22,14 +22,14 @@ import (
 
 // Options are the parts of a Server.
 type Options struct {
-	Log     *slog.Logger
-	Token   string       // bearer token; SetToken changes it
-	Commit  string       // that the program was built from; "": not known
-	Archive Archive      // of the journal; nil: the process keeps none
-	Cluster Cluster      // nil: the exchange runs on one machine
-	Memory  Memory       // of the last backup and the last audit
-	Reload  Reloader     // of the configuration; nil: there is none
-	Clock   func() int64 // nanoseconds of a clock that never goes back
+	Log      *slog.Logger
+	Token    string       // bearer token; SetToken changes it
+	Commit   string       // of the program's build; "": unknown
+	Archive  Archive      // of the journal; nil: the process keeps none
+	Cluster  Cluster      // nil: the exchange runs on one machine
+	Memory   Memory       // of the last backup and the last audit
+	Reloader Reloader     // of the configuration; nil: none
+	Clock    func() int64 // nanoseconds of a monotonic clock
 }
 
 // A Server answers operators' requests. JSON goes in and out, and an error is {"error": "..."}.
@@ -44,28 +44,28 @@ type Server struct {
 	tasks    tasks
 	token    Token
 	guesses  *guesses
-	// owner of the store for which the start waits; nil: the process is no standby
-	standby  atomic.Pointer[string]
-	follows  atomic.Bool // this node follows another one
-	relays   atomic.Bool // while it follows it serves clients all the same
-	relaying atomic.Int64
-	// own is the operator's token that this node shows for users of its socket; nil: it has none
+	// owner of the store that the start waits for; nil: the process is no standby
+	standby       atomic.Pointer[string]
+	follows       atomic.Bool // this node follows another one
+	servesClients atomic.Bool // it serves clients even as a follower
+	openRelays    atomic.Int64
+	// the operator's token that this node shows for users of its socket; nil: none
 	own atomic.Pointer[string]
-	// document returns the document of the API, which is made for the first request.
+	// document returns the document of the API; the first request makes it.
 	document func() []byte
 }
 
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
-		reloader: o.Reload, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock),
+		reloader: o.Reloader, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock),
 		document: sync.OnceValue(newDocument)}
 	s.tasks.remember(o.Memory, o.Log)
 	s.SetToken(o.Token)
 	return s
 }
 
-// SetStandby names the owner of the store for which the start waits. "" ends that wait.
+// SetStandby names the owner of the store that the start waits for. "" ends that wait.
 func (s *Server) SetStandby(owner string) {
 	if owner == "" {
 		s.standby.Store(nil)
@@ -74,14 +74,14 @@ func (s *Server) SetStandby(owner string) {
 	s.standby.Store(&owner)
 }
 
-// SetFollower says whether this node follows another one, and whether it serves clients all the
-// same. While it follows, there is no engine.
+// SetFollower sets whether this node is a follower, and whether it serves clients even so. A
+// follower has no engine.
 func (s *Server) SetFollower(follows, serves bool) {
 	s.follows.Store(follows)
-	s.relays.Store(serves)
+	s.servesClients.Store(serves)
 }
 
-// Follows returns what a node that follows knows of the cluster; false: this one does not follow.
+// Follows returns a follower's view of the cluster; false: this node is not a follower.
 func (s *Server) Follows() (Standing, bool) {
 	if !s.follows.Load() {
 		return Standing{}, false
@@ -89,14 +89,14 @@ func (s *Server) Follows() (Standing, bool) {
 	return s.cluster.Standing(), true
 }
 
-// StandsBy reports whether this process waits for another one that serves in its place.
+// StandsBy reports whether this process waits while another one serves.
 func (s *Server) StandsBy() bool { return s.standby.Load() != nil || s.follows.Load() }
 
-// A Peer is the client of a request, as the listener knows it.
+// A Peer is the client of a request, as seen by the listener.
 type Peer struct {
 	Origin  string     // connection's address or user, for the log of actions
-	Address netip.Addr // of the client, or of the one for which a trusted proxy speaks
-	Node    string     // that has passed the request on; "": the client is here
+	Address netip.Addr // of the client, or of a trusted proxy's client
+	Node    string     // that relayed the request; "": the client is here
 	Socket  bool       // the request came over the operator's socket
 	User    int        // id of the user at the other end of the socket
 	Allowed bool       // the user of the socket may operate the exchange
@@ -124,7 +124,7 @@ func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 }
 
 // Serve answers a request that Admit has let in. engine is nil until the exchange has started. The
-// returned error is a failure of this process, which the caller logs; it is nil otherwise.
+// returned error is a failure of this process, for the caller's log, or nil.
 func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Peer) error {
 	name := string(ctx.Method()) + " " + strings.TrimSuffix(string(ctx.Path()), "/")
 	route, there := routes()[name]
@@ -142,7 +142,7 @@ func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Pee
 	}
 	var err error
 	if route.at == atLeader {
-		err = engine.Confirmed() // another process may own the store by now, and know more
+		err = engine.Confirmed() // another process may own the store by now, with newer records
 	}
 	if err == nil {
 		var answer any
@@ -161,9 +161,9 @@ func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Pee
 // operatorName bounds the name that a client may give itself.
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,64}$`)
 
-// nameOf returns the operator's name for the log of actions: the client's own name, and its address
-// or its user of that machine, and the node that has passed the request on. The token or the user
-// permits the action; the name is the client's own word.
+// nameOf returns the operator's name for the log of actions: the client's own name, its address or
+// its user on that machine, and the relaying node. The token or the user permits the action; the
+// name is only the client's claim.
 func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 	name := ctx.Request.Header.Peek("X-Operator")
 	if !operatorName.Match(name) {
@@ -175,7 +175,7 @@ func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 	return string(name) + " from " + from.Origin
 }
 
-// A failureAnswer says why a request has failed.
+// A failureAnswer is the reason why a request failed.
 type failureAnswer struct {
 	Damaged bool     `json:"damaged,omitempty" doc:"Stored data is damaged: do not try again"`
 	Error   string   `json:"error" doc:"What was wrong, and what to do"`
@@ -198,7 +198,7 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	case errors.Is(err, committed.ErrTimeout):
 		f = api.StoreUnavailable
 	}
-	// With Retry-After, a 503 says that nothing was done: of POST only errors of admission and
+	// A 503 with Retry-After means that nothing was done: for POST only errors of admission and
 	// ErrUnanswered have it.
 	if f.RetryAfter > 0 {
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
@@ -217,8 +217,8 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 
 const outcomeUnknown = "outcome unknown: it may or may not have been done"
 
-// refuseStarting answers that the exchange is starting, for which owner a standby waits, or which
-// node leads. more is put behind the latter.
+// refuseStarting answers that the exchange is starting, whose store a standby waits for, or which
+// node leads. more is appended to the latter.
 func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx, more string) {
 	f := *api.Starting
 	if standing, follows := s.Follows(); follows && !standing.Starting {

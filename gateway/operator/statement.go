@@ -17,7 +17,7 @@ import (
 	"exchange/core/trading"
 )
 
-// errHistory is wrapped by errors about a history that is not whole.
+// errHistory is wrapped by errors about an incomplete history.
 var errHistory = errors.New("the history does not add up")
 
 // A statementLine is one change of a balance. Balance is the balance after it.
@@ -54,8 +54,8 @@ type statementQuery struct {
 
 // statement streams every change of an account's balances, newest first, with the balance after
 // each. It goes back from the committed balances at one sequence, as far as the history reaches. If
-// the history has fewer trades than there were, the rest is brought forward. With a currency it
-// shows the changes of that currency alone.
+// trades are missing from the history, the rest is brought forward. With a currency it shows the
+// changes of that currency alone.
 func statement(c *call, q *statementQuery) (any, error) {
 	name := q.Account
 	account, err := c.engine.Statement(name)
@@ -88,14 +88,14 @@ type statementSource struct {
 	only     uint16 // currency to show; 0: all
 	name     string
 	balances map[uint16]money.Balance // after the next change, going back
-	// all trades that the history keeps have been read, and older ones are gone
+	// all trades kept in the history have been read, and older ones are gone
 	older bool
-	err   error // of the store: there may be more changes than were read
+	err   error // of the store: changes may be missing
 }
 
 func (s *statementSource) write(ctx context.Context, o *lineWriter) (int, error) {
 	n := 0
-	// wrong counts only if there were no older trades: the rest is read to find out
+	// counts only if there were no older trades: the rest is read to find out
 	var wrong error
 	for c := range newestFirst(s.possible, s.ofTrades(ctx), s.ofDeposits(ctx),
 		s.ofWithdrawals(ctx)) {
@@ -163,7 +163,7 @@ func (s *statementSource) possible(c *change) bool {
 	return !c.credit || s.balances[c.currency].Cmp(c.amount) >= 0
 }
 
-// newestFirst merges lists, each newest first. If the clock was set back, times do not tell the
+// newestFirst merges lists, each newest first. If the clock was set back, times do not define the
 // order. So a possible change comes before an impossible one, even against their times.
 func newestFirst(possible func(*change) bool, lists ...iter.Seq[change]) iter.Seq[change] {
 	return func(yield func(change) bool) {

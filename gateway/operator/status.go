@@ -19,19 +19,19 @@ var stateRoutes = []route{
 		"What all accounts have, by currency, at one sequence."},
 	{"GET actions", do(listActions), atLeader, "What operators did",
 		"The log of operators' actions, newest first."},
-	{"POST config/reload", do(reload), asked, "Take up the configuration",
+	{"POST config/reload", do(reloadConfig), asked, "Take up the configuration",
 		"The process that is asked takes up its own configuration, with its " +
 			"certificates and tokens. A configuration that is refused changes " +
 			"nothing."},
 }
 
-// The state of the exchange on one page. Its parts are each of their own moment, so that no order
-// waits for the page.
+// The state of the exchange on one page. Each part is of its own moment, so that no order waits for
+// the page.
 
 const (
-	shownNames = 10 // accounts that are named, of those that are frozen or held
-	// closingsSought is how many of the newest actions are looked through for when trading stopped.
-	closingsSought = 1000
+	shownNames = 10 // accounts named, of those frozen or held
+	// actionsSearched is the number of newest actions searched for the stop of trading.
+	actionsSearched = 1000
 	// sizePatience bounds the wait for the store's size.
 	sizePatience = 2 * time.Second
 )
@@ -67,7 +67,7 @@ type (
 		Name  string `json:"name"`
 		Bytes *int64 `json:"bytes" doc:"Its size; null: it does not tell"`
 	}
-	// A seat is the place in a cluster of the node that answers.
+	// A seat is the answering node's role in its cluster.
 	seat struct {
 		Node     string `json:"node"`
 		Role     string `json:"role"`
@@ -94,7 +94,7 @@ type (
 		Pair  string `json:"pair"`
 		Since string `json:"since"`
 	}
-	// someOf are accounts, of which the first are named.
+	// someOf are accounts, of which only the first are named.
 	someOf struct {
 		Accounts int      `json:"accounts" doc:"Their number"`
 		First    []string `json:"first" doc:"Names of the first of them"`
@@ -109,27 +109,27 @@ type (
 // showStatus returns the page.
 func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 	now := &committed.Overview{}
-	census := &committed.AccountCounts{Names: shownNames, NowUs: time.Now().UnixMicro()}
+	counts := &committed.AccountCounts{Names: shownNames, NowUs: time.Now().UnixMicro()}
 	if err := c.ask(now); err != nil {
 		return nil, err
 	}
-	for more := true; more; more = census.After != 0 {
-		if err := c.ask(census); err != nil {
+	for more := true; more; more = counts.After != 0 {
+		if err := c.ask(counts); err != nil {
 			return nil, err
 		}
 	}
 	s, stats := c.server, c.engine.Stats()
 	a := &statusAnswer{Version: api.Version, Commit: s.commit, Go: runtime.Version(),
 		Started: clock(s.began.UnixMicro()), Uptime: int64(time.Since(s.began).Seconds()),
-		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.seat(),
+		Ready: stats.Ready, Sequence: now.Seq, Cluster: s.clusterRole(),
 		Lag: projectionLag{stats.ProjectionLag, stats.ProjectionRows},
 		Snapshot: snapshot{stats.SnapshotLag, int64(stats.SnapshotAge.Seconds()),
 			stats.Meter.SnapshotBytes.Load()},
-		Frozen:   someOf{census.FrozenAccounts, append([]string{}, census.FrozenNames...)},
-		Held:     someOf{census.HeldAccounts, append([]string{}, census.HeldNames...)},
-		Ended:    census.Closed,
+		Frozen:   someOf{counts.FrozenAccounts, append([]string{}, counts.FrozenNames...)},
+		Held:     someOf{counts.HeldAccounts, append([]string{}, counts.HeldNames...)},
+		Ended:    counts.Closed,
 		Pending:  pending{New: now.New.Number, Verified: now.Verified.Number},
-		Switches: census.Switches, Open: stats.Meter.Open.Load(),
+		Switches: counts.Switches, Open: stats.Meter.Open.Load(),
 		Mails: stats.Meter.Outbox.Load()}
 	if now.TimeUs != 0 {
 		a.Time = clock(now.TimeUs)
@@ -151,8 +151,8 @@ func showStatus(c *call, _ *nothing) (*statusAnswer, error) {
 	return a, nil
 }
 
-// seat returns the place of this node in its cluster; nil: the exchange runs on one machine.
-func (s *Server) seat() *seat {
+// clusterRole returns the role of this node in its cluster; nil: the exchange runs on one machine.
+func (s *Server) clusterRole() *seat {
 	if s.cluster == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (s *Server) seat() *seat {
 	return &seat{at.Node, at.role(), at.Leader, at.Term, at.LogBytes}
 }
 
-// showMaintenance returns whether there is maintenance, and since when.
+// showMaintenance returns the state of maintenance, and its begin.
 func showMaintenance(c *call, _ *nothing) (closedAll, error) {
 	now := new(committed.StatusNow)
 	if err := c.ask(now); err != nil {
@@ -170,14 +170,14 @@ func showMaintenance(c *call, _ *nothing) (closedAll, error) {
 	return on, nil
 }
 
-// closed describes what keeps orders out.
+// closed describes the halts and maintenance.
 func (c *call) closed(now *committed.Status) (closedAll, []halted) {
 	all, list := closedAll{On: now.Maintenance.On, Message: now.Maintenance.Message,
 		Cancels: now.Maintenance.Cancels}, []halted{}
 	if !all.On && len(now.Halted) == 0 {
 		return all, list
 	}
-	since := c.closings()
+	since := c.haltTimes()
 	if all.On {
 		all.Since = since[""]
 	}
@@ -188,12 +188,12 @@ func (c *call) closed(now *committed.Status) (closedAll, []halted) {
 	return all, list
 }
 
-// closings returns since when each pair is halted, and, for "", since when there is maintenance, as
-// far as the newest actions tell. A history that cannot be read tells nothing, and the caller
-// answers all the same: an operator looks here when something is broken.
-func (c *call) closings() map[string]string {
+// haltTimes returns the time of each pair's halt, and, for "", the begin of maintenance, as far as
+// the newest actions reach. If the history is unreadable, the caller answers without them:
+// operators use this page when something is broken.
+func (c *call) haltTimes() map[string]string {
 	since, open := map[string]string{}, map[string]bool{}
-	actions, err := c.engine.Actions(0, closingsSought)
+	actions, err := c.engine.Actions(0, actionsSearched)
 	if err != nil {
 		return since
 	}
@@ -211,16 +211,16 @@ func (c *call) closings() map[string]string {
 	return since
 }
 
-// totalsAnswer has the sums over all accounts at one sequence.
+// TotalsAnswer holds the sums over all accounts at one sequence.
 type TotalsAnswer struct {
 	Sequence uint64        `json:"sequence"`
 	Totals   []TotalAnswer `json:"totals"`
 }
 
-// totalsPatience bounds the wait for the sums, behind a snapshot that is being made.
+// totalsPatience bounds the wait for the sums, after a snapshot in progress.
 const totalsPatience = 20 * time.Second
 
-// showTotals adds up what all accounts have.
+// showTotals adds up all accounts' holdings.
 func showTotals(c *call, _ *nothing) (*TotalsAnswer, error) {
 	patience, cancel := within(totalsPatience)
 	defer cancel()

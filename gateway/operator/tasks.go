@@ -13,14 +13,14 @@ import (
 	"exchange/core/wire"
 )
 
-// Backups and audits are those of the node that leads. It remembers the newest ones, behind its own
-// end, too. Other nodes do not know of them.
+// Backups and audits are those of the leader. It remembers the newest ones, across restarts too.
+// Other nodes do not have them.
 
 // A Memory keeps a text for the next process of this node.
 type Memory struct {
-	// Text is what was kept before this process; nil: there is none.
+	// Text is the text kept by the previous process; nil: none.
 	Text []byte
-	// Keep keeps another text, of at most MemoryBytes, in its place. nil: nothing is kept.
+	// Keep replaces the text by another of at most MemoryBytes. nil: nothing is kept.
 	Keep func(text []byte) error
 }
 
@@ -29,10 +29,10 @@ const MemoryBytes = 64 << 10
 
 const (
 	memoryVersion = 1
-	resultBytes   = 2000 // most of a task's result that is kept
+	resultBytes   = 2000 // kept part of a task's result
 )
 
-// A taskEnded is a backup or an audit that has ended.
+// A taskEnded is a completed backup or audit.
 type taskEnded struct {
 	Began  string `json:"began" doc:"When it began"`
 	Ended  string `json:"ended" doc:"When it ended"`
@@ -40,10 +40,10 @@ type taskEnded struct {
 	Result string `json:"result" doc:"What came of it"`
 }
 
-// A past has the newest task of a kind, and when the newest one began that was right.
+// A past holds the newest task of a kind, and the begin of the newest successful one.
 type past struct {
-	Newest *taskEnded `json:"newest"` // nil: there is none; what it points to never changes
-	Right  time.Time  `json:"right"`  // the zero time: there is none
+	Newest *taskEnded `json:"newest"` // nil: none; the value never changes
+	Right  time.Time  `json:"right"`  // the zero time: none
 }
 
 // remembered is the text of a Memory.
@@ -53,43 +53,43 @@ type remembered struct {
 	Audit   past `json:"audit"`
 }
 
-// tasks has the past of backups and of audits.
+// tasks holds the past of backups and of audits.
 type tasks struct {
 	log     *slog.Logger
 	keep    func(text []byte) error // nil: nothing is kept
-	keeping sync.Mutex              // held while the text is kept; a reader does not wait for that
+	keeping sync.Mutex              // held while the text is kept; readers do not wait for that
 	mu      sync.Mutex
-	known   remembered // guarded by mu
+	record  remembered // guarded by mu
 }
 
-// remember begins with what was kept.
+// remember starts with the kept text.
 func (t *tasks) remember(m Memory, log *slog.Logger) {
 	t.keep, t.log = m.Keep, log
-	t.known.Version = memoryVersion
+	t.record.Version = memoryVersion
 	if m.Text == nil {
 		return
 	}
 	var kept remembered
 	err := json.Unmarshal(m.Text, &kept)
-	form := (*json.UnmarshalTypeError)(nil) // a newer one may have others
+	form := (*json.UnmarshalTypeError)(nil) // a newer version may have other types
 	if (err == nil || errors.As(err, &form)) && kept.Version != memoryVersion {
 		err = wire.Version(uint64(max(kept.Version, 0)), memoryVersion)
 	}
 	if err != nil {
-		log.Warn("what is kept of the last backup and the last audit cannot be read: this node "+
-			"knows of none until the next", "error", err)
+		log.Warn("the record of the last backup and audit is unreadable: this node "+
+			"reports none until the next", "error", err)
 		return
 	}
-	t.known = kept
+	t.record = kept
 }
 
 func (t *tasks) newest() (backup, audit *taskEnded) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.known.Backup.Newest, t.known.Audit.Newest
+	return t.record.Backup.Newest, t.record.Audit.Newest
 }
 
-// ended notes the end of a task. One that was refused is none.
+// ended records the end of a task. A refused one does not count.
 func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bool) {
 	var request *actors.RequestError
 	if errors.As(err, &request) {
@@ -106,25 +106,25 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 	if of.Newest = x; ok {
 		of.Right = began
 	}
-	known := t.known
+	kept := t.record
 	t.mu.Unlock()
 	if t.keep == nil {
 		return
 	}
-	text, err := json.Marshal(&known)
+	text, err := json.Marshal(&kept)
 	if err == nil {
 		err = t.keep(text)
 	}
 	if err != nil {
-		t.log.Warn("the end of a backup or an audit is not kept: after a restart this node does "+
-			"not know of it", "error", err)
+		t.log.Warn("the end of a backup or an audit was not recorded: after a restart this node "+
+			"will not report it", "error", err)
 	}
 }
 
-// audited notes the end of an audit.
+// audited records the end of an audit.
 func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if err != nil {
-		t.ended(&t.known.Audit, began, err, "", false)
+		t.ended(&t.record.Audit, began, err, "", false)
 		return
 	}
 	n := len(a.Differences)
@@ -132,17 +132,17 @@ func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if n > 0 {
 		text = fmt.Sprintf("%d differences up to sequence %d", n, a.Sequence)
 	}
-	t.ended(&t.known.Audit, began, nil, text, n == 0)
+	t.ended(&t.record.Audit, began, nil, text, n == 0)
 }
 
-// TasksRight returns when the newest backup that was sent whole began, and the newest audit without
-// a difference; the zero time: this node knows of none. One of later than now, by a clock that was
-// wrong, says nothing of its age and is none.
+// TasksRight returns the begin of the newest backup that was sent completely, and of the newest
+// audit without a difference; the zero time: none on this node. One from the future, by a wrong
+// clock, does not count.
 func (s *Server) TasksRight() (backup, audit time.Time) {
 	t := &s.tasks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return notLater(t.known.Backup.Right), notLater(t.known.Audit.Right)
+	return notLater(t.record.Backup.Right), notLater(t.record.Audit.Right)
 }
 
 // notLater returns a time that is not ahead of the clock by more than clocks are wrong.

@@ -11,7 +11,7 @@ import (
 	"exchange/actors"
 )
 
-// A task that failed or found differences does not take the place of one that was right.
+// A task that failed or found differences does not replace a successful one.
 func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	var kept []byte
 	s := New(Options{Log: slog.New(slog.DiscardHandler), Memory: Memory{
@@ -20,13 +20,13 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 		t.Errorf("at first %v, %v", backup, audit)
 	}
 	began := time.UnixMicro(1_700_000_000_000_001)
-	s.tasks.ended(&s.tasks.known.Backup, began, nil, "all of it was sent", true)
+	s.tasks.ended(&s.tasks.record.Backup, began, nil, "all of it was sent", true)
 	s.tasks.audited(began, &AuditAnswer{Sequence: 7}, nil)
-	s.tasks.ended(&s.tasks.known.Backup, began.Add(time.Hour),
+	s.tasks.ended(&s.tasks.record.Backup, began.Add(time.Hour),
 		errors.New(strings.Repeat("é", MemoryBytes)), "", true)
 	s.tasks.audited(began.Add(time.Hour), &AuditAnswer{Differences: []string{"x"}}, nil)
 	s.tasks.audited(began.Add(time.Hour), nil, errors.New("broken off"))
-	s.tasks.ended(&s.tasks.known.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
+	s.tasks.ended(&s.tasks.record.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
 	for _, of := range []*Server{s, New(Options{Log: slog.New(slog.DiscardHandler),
 		Memory: Memory{Text: kept}})} {
 		if backup, audit := of.TasksRight(); !backup.Equal(began) || !audit.Equal(began) {
@@ -43,7 +43,7 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	}
 }
 
-// A text that is damaged or of another version is no memory, and stops no start.
+// A damaged text or one of another version is ignored, and stops no start.
 func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 	const right = `{"version":1,"backup":{"newest":null,` +
 		`"right":"2026-11-27T12:00:00.000001Z"},"audit":{}}`
@@ -63,19 +63,19 @@ func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 	}
 }
 
-// A memory that takes nothing is logged, and the process itself knows.
-func TestATaskThatIsNotKeptIsKnownAllTheSame(t *testing.T) {
+// A failure to keep the text is logged, and the process itself has the task.
+func TestUnsavedTaskIsStillReported(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Memory: Memory{
 		Keep: func([]byte) error { return errors.New("the disk is full") }}})
-	s.tasks.ended(&s.tasks.known.Backup, time.Now(), nil, "all of it was sent", true)
+	s.tasks.ended(&s.tasks.record.Backup, time.Now(), nil, "all of it was sent", true)
 	if backup, _ := s.TasksRight(); backup.IsZero() || !strings.Contains(log.String(),
 		"the disk is full") {
 		t.Errorf("%v, log %q", backup, log.String())
 	}
 }
 
-// A task of a clock that was wrong does not hide for years that there is none.
+// A task from a wrong clock's future does not hide for years that there is none.
 func TestATaskOfLaterIsNone(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler)})
 	s.tasks.audited(time.Now().Add(24*time.Hour), &AuditAnswer{}, nil)

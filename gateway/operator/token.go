@@ -19,7 +19,7 @@ type Token struct {
 	hash atomic.Pointer[[sha256.Size]byte]
 }
 
-// Set changes the token, and the token before ends with this call. "" is none.
+// Set changes the token, and the previous one ends with this call. "" is none.
 func (t *Token) Set(token string) {
 	if token == "" {
 		t.hash.Store(nil)
@@ -33,7 +33,7 @@ func (t *Token) Set(token string) {
 func (t *Token) IsNone() bool { return t.hash.Load() == nil }
 
 // Shown reports whether a request carries the token. It compares hashes, in constant time, so that
-// the token's length does not show either.
+// the token's length does not leak either.
 func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
 	scheme, token, _ := strings.Cut(string(h.Peek("Authorization")), " ")
 	ok := strings.EqualFold(scheme, "Bearer")
@@ -41,7 +41,7 @@ func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
 	return ok && want != nil && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// SetToken changes the operator's bearer token: the token before ends with this call. With "" no
+// SetToken changes the operator's bearer token: the previous one ends with this call. With "" no
 // client is the operator.
 func (s *Server) SetToken(token string) {
 	s.token.Set(token)
@@ -52,7 +52,7 @@ func (s *Server) SetToken(token string) {
 func (s *Server) ShowsToken(h *fasthttp.RequestHeader) bool { return s.token.Shown(h) }
 
 // Limits on wrong tokens of one address, independent of the public API's limits, and the number of
-// addresses that are counted.
+// addresses counted.
 const (
 	guessesPerSecond  = 1
 	guessesAtOnce     = 10
@@ -72,7 +72,7 @@ func newGuesses(clock func() int64) *guesses {
 }
 
 // RefuseToken answers a request whose token is missing or wrong with 401 and a text, or with 429 if
-// its address has tried too often. The connection closes after the answer, so its place is free.
+// its address has tried too often. The connection closes after the answer, to free its place.
 func (s *Server) RefuseToken(ctx *fasthttp.RequestCtx, from netip.Addr, text string) {
 	ctx.SetConnectionClose()
 	rate := s.guesses.buckets.Take(ratelimit.AddressKey(from), s.guesses.clock())
@@ -86,5 +86,5 @@ func (s *Server) RefuseToken(ctx *fasthttp.RequestCtx, from netip.Addr, text str
 	Fail(ctx, &throttled, strconv.Itoa(rate.RetryAfter))
 }
 
-// Refused returns the number of wrong tokens that were answered with 429.
+// Refused counts wrong tokens answered with 429.
 func (s *Server) Refused() uint64 { return s.guesses.refused.Load() }

@@ -49,7 +49,7 @@ type haltRequest struct {
 	On   *bool  `json:"on" need:"yes" doc:"true: halt it. false: resume it"`
 }
 
-// A HaltAnswer is the state of a pair after a request to halt it, or to resume it.
+// A HaltAnswer is the state of a pair after a request to halt or resume it.
 type HaltAnswer struct {
 	Pair     string `json:"pair"`
 	On       bool   `json:"on" doc:"The state after the request"`
@@ -67,7 +67,7 @@ func halt(c *call, q *haltRequest) (any, error) {
 	return &HaltAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated}, err
 }
 
-// An allAnswer has the state of each pair after a request about all of them.
+// An AllAnswer holds the state of each pair after a request about all of them.
 type AllAnswer struct {
 	Pairs []HaltAnswer `json:"pairs" doc:"State of each pair"`
 }
@@ -165,8 +165,8 @@ func cancelAllOrders(c *call, q *cancelAllRequest) (*cancelAllAnswer, error) {
 	return &cancelAllAnswer{append([]uint64{}, orders...)}, err
 }
 
-// A partlyCancelled error has the orders that were cancelled and the reason why others were not. It
-// does not wrap its cause, because the cause does not undo the cancellations.
+// A partlyCancelled error holds the cancelled orders and the reason why others were not. It does
+// not wrap its cause, because the cause does not undo the cancellations.
 type partlyCancelled struct {
 	orders []uint64
 	cause  error

@@ -117,7 +117,7 @@ func (q *decision) check(to uint8) error {
 	return cmp.Or(line("details", q.Details), line("reference", q.Reference))
 }
 
-// text returns what the owner is told.
+// text returns the text for the owner.
 func (q *decision) text() string { return cmp.Or(q.Details, q.Reference) }
 
 type decisionAnswer struct {

@@ -8,13 +8,12 @@ import (
 	"exchange/gateway/openapi"
 )
 
-// What the types of requests and answers say of their members, for the document and for the
-// commands that send them. A member's tag has its text as doc, and what bounds it: need, most
-// (characters, or entries), min, max, pattern, enum, const (true). The text of a member without doc
-// is the one of its name, here. is says what a number is, and text:"-" leaves a member out of what
-// commands show to people.
+// Descriptions of members in requests and answers, for the document and for the commands that send
+// them. A member's tag has its text as doc, and its bounds: need, most (characters, or entries),
+// min, max, pattern, enum, const (true). A member without doc has the text of its name, below. The
+// tag is describes a number, and text:"-" hides a member from the output of commands.
 
-// words are the texts of members that mean the same in all types.
+// words are the texts of members with one meaning in all types.
 var words = map[string]string{
 	"account": "Name of the account",
 	"after":   "Only accounts with a greater id",
@@ -68,7 +67,7 @@ var words = map[string]string{
 	"totals":                 "Sums over all accounts, by currency",
 }
 
-// bounds are those that tags name, because they belong to others.
+// bounds are named in tags, because they belong to other packages.
 var bounds = map[string]int{
 	"MaxClientID":  event.MaxClientID,
 	"MaxDetails":   actors.MaxDetails,
@@ -78,8 +77,8 @@ var bounds = map[string]int{
 	"MaxReference": actors.MaxReference,
 }
 
-// A Member is a member of a request or an answer, as its tags say.
+// A Member is a member of a request or an answer, as described by its tags.
 type Member = openapi.Member
 
-// MemberOf returns what is said of a field of a request or an answer.
+// MemberOf returns the description of a field of a request or an answer.
 func MemberOf(f *reflect.StructField) Member { return openapi.MemberOf(f, words, bounds) }

@@ -1,8 +1,8 @@
 // Package params reads the parameters of a request: a JSON body, a form body or a query string.
 //
 // A Set holds every parameter that was sent, known or not, sorted by name, because all of them are
-// part of what the client signed. Values are kept as text, exactly as sent: the JSON number 0.50
-// stays "0.50". The handler that asks for a parameter knows its meaning.
+// part of the signed message. Values are kept as text, exactly as sent: the JSON number 0.50 stays
+// "0.50". The handler that asks for a parameter interprets it.
 //
 //	var set params.Set // one per worker or from a pool; used again for every request
 //	if err := set.ParseJSON(body); err != nil {

@@ -21,7 +21,7 @@ var (
 		strconv.Itoa(maxName) + " bytes.")
 )
 
-// A syntaxError has the place where a body or a query stops being well formed.
+// A syntaxError holds the place where a body or a query stops being well formed.
 type syntaxError struct {
 	position int    // bytes before the wrong one; the length of an input that ended too early
 	expected string // text that the grammar allows there, such as "',' or '}'"

@@ -92,7 +92,7 @@ func (s *Set) decodeEscaped(b []byte, from, i, to int) ([]byte, error) {
 	return text, nil
 }
 
-// unhex has the value of a hexadecimal digit of either case; above 15 for every other byte.
+// unhex holds the value of a hexadecimal digit of either case; above 15 for every other byte.
 var unhex = func() (t [256]byte) {
 	for i := range t {
 		t[i] = 0xFF

@@ -21,8 +21,8 @@ var (
 )
 
 // reference reads a flat object with encoding/json. It returns the decoded values by name, with
-// their kinds as in show, or why the body has to be refused. The reason is encoding/json's, or a
-// rule that encoding/json does not have.
+// their kinds as in show, or the reason to refuse the body. The reason comes from encoding/json, or
+// is a rule that encoding/json lacks.
 func reference(body []byte) (values map[string]string, refused string) {
 	values = map[string]string{}
 	if len(body) == 0 {
@@ -95,8 +95,7 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// compare checks what a parse made of text, of which before is a copy, against what it should have
-// made.
+// compare checks the result of a parse of text against the wanted one; before is a copy of text.
 func compare(t fataler, s *Set, err error, text, before []byte, want map[string]string,
 	refused string) {
 	t.Helper()

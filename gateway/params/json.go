@@ -123,8 +123,8 @@ func (s *Set) readString(b []byte, i int) (text []byte, next int, err error) {
 	return nil, 0, expected(len(b), "'\"'")
 }
 
-// readEscaped goes on with the string that starts at from and has its first backslash at i.
-// It decodes into the scratch buffer.
+// readEscaped continues the string that starts at from and has its first backslash at i. It decodes
+// into the scratch buffer.
 func (s *Set) readEscaped(b []byte, from, i int) (text []byte, next int, err error) {
 	s.reserve(len(b) - from)
 	start := len(s.scratch)

@@ -33,7 +33,7 @@ type Param struct {
 	Kind  Kind
 }
 
-// A Set has the parameters of one request, sorted by the bytes of their names. The zero value is
+// A Set holds the parameters of one request, sorted by the bytes of their names. The zero value is
 // ready.
 type Set struct {
 	params  []Param

@@ -26,7 +26,7 @@ func manyJSON() []byte {
 	return append(b.Bytes(), '}')
 }
 
-func TestGetFindsWhatIsThere(t *testing.T) {
+func TestGetFindsParameters(t *testing.T) {
 	var s Set
 	if err := s.ParseJSON([]byte(orderJSON)); err != nil {
 		t.Fatal(err)

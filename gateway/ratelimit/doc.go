@@ -1,17 +1,17 @@
 // Package ratelimit counts how often clients come: one token bucket for each of them.
 //
 // A bucket holds at most burst tokens and gets rate new ones a second. A request takes one token.
-// Without a token the request is refused and takes nothing, so a client that waits as long as told
+// Without a token the request is refused and takes nothing, so a client that waits for RetryAfter
 // gets through.
 //
 //	l := ratelimit.New(100, 200, 100_000)
 //	a := l.Take(ratelimit.AddressKey(address), now)
 //	if !a.OK { ... } // come back in a.RetryAfter seconds
 //
-// A bucket is one number: the time at which it will be full again, if no request takes from it. A
-// token taken moves that time one token's interval away. A token is left while the time is less
+// A bucket is one number: the time at which it will be full again, if no request takes from it.
+// Each token taken moves that time by one token's interval. A token is left while the time is less
 // than a whole bucket ahead of now. The package has no timer and no clock: the caller passes now,
-// in nanoseconds of any clock that does not go back.
+// in nanoseconds of any monotonic clock.
 //
 //	limiter.go  the limiter, its buckets and their order of eviction
 //	address.go  the client that an address stands for
@@ -31,10 +31,10 @@
 //     its size while they are paid back, from a thousand other addresses. Those addresses would
 //     have served the attacker without this.
 //
-// Three other ways were left out. To refuse new clients lets a flood shut the door. To pass the
-// forgotten debt on to the new client keeps the sum of all tokens exact, but makes a client pay
-// that has not come before. A random victim, or the longest unused one, would forget a whole bucket
-// of debt for every few requests.
+// Three other ways were left out. Refusing new clients lets a flood shut the door. Passing the
+// forgotten debt on to the new client keeps the sum of all tokens exact, but makes a newcomer pay.
+// A random victim, or the longest unused one, would forget a whole bucket of debt for every few
+// requests.
 //
 // A hash with a secret seed spreads clients over shards, so an attacker cannot choose addresses
 // that share one. Each shard has a lock and a part of the memory, and forgets within itself.

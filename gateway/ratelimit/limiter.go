@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Limiter has the buckets of one kind of client. Any goroutine may use it. A nil Limiter limits
+// A Limiter holds the buckets of one kind of client. Any goroutine may use it. A nil Limiter limits
 // nothing.
 type Limiter struct {
 	interval int64 // nanoseconds for one token
@@ -24,12 +24,12 @@ type Answer struct {
 	Limit     int // tokens of a full bucket
 	Remaining int // tokens left
 	Reset     int // seconds until the bucket is full, rounded up
-	// seconds until the bucket has the tokens asked for, rounded up and at least 1; 0 if OK
+	// seconds until the bucket has the requested tokens, rounded up and at least 1; 0 if OK
 	RetryAfter int
 }
 
 // leastShard is the least number of buckets of a shard, if the limiter has that many. An attacker
-// must fill that many, and one eviction looks at twice as many at most.
+// must fill that many, and one eviction visits at most twice that number.
 const leastShard = 1024
 
 // New makes a limiter of rate tokens a second, burst tokens a bucket and at most most buckets. A
@@ -60,9 +60,9 @@ func New(rate, burst, most int) *Limiter {
 	return l
 }
 
-// Changed returns a limiter of other numbers whose clients owe as many tokens as those of l, at
-// most a whole bucket: a change gives no client a fresh burst. What clients take from l meanwhile
-// may be forgotten. Without a limit before, or from now on, it is New.
+// Changed returns a limiter with other numbers whose clients owe the same number of tokens as in l,
+// at most a whole bucket: a change gives no client a fresh burst. Tokens taken from l meanwhile may
+// be forgotten. Without a limit before or after the change, it is New.
 func (l *Limiter) Changed(rate, burst, most int, now int64) *Limiter {
 	to := New(rate, burst, most)
 	if l == nil || to == nil || len(l.shards) != len(to.shards) ||
@@ -80,8 +80,8 @@ func (l *Limiter) Changed(rate, burst, most int, now int64) *Limiter {
 	return to
 }
 
-// take copies the buckets of a shard of as much room. owes makes of a debt another one, and of a
-// larger one none that is smaller: so the order stays one.
+// take copies the buckets of a shard of the same size. owes converts a debt, and never reverses the
+// order of two debts: so the heap stays one.
 func (s *shard) take(from *shard, now int64, owes func(int64) int64) {
 	later := func(full int64) int64 { return now + owes(max(0, full-now)) }
 	from.mu.Lock()
@@ -128,7 +128,7 @@ func (l *Limiter) TakeMany(client uint64, n int, now int64) Answer {
 	return l.answer(ok, full-now, cost)
 }
 
-// answer returns the state of a bucket that owes so many nanoseconds, after a request for a cost.
+// answer returns the state of a bucket that owes owed nanoseconds, after a request for a cost.
 func (l *Limiter) answer(ok bool, owed, cost int64) Answer {
 	a := Answer{OK: ok, Limit: l.burst, Remaining: int(max(0, l.depth-owed) / l.interval),
 		Reset: seconds(owed)}
@@ -150,8 +150,8 @@ func (l *Limiter) GiveBack(client uint64, n int, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b := s.find(client, h); b != nil {
-		// The order needs no word of it: as the time moves back, the bucket is met later than it
-		// could be, and that forgets nothing too early.
+		// The order needs no update: as the time moves back, the bucket is met later than it could
+		// be, and that forgets nothing too early.
 		b.full = max(now, b.full-l.interval*int64(min(n, l.burst)))
 	}
 }
@@ -172,7 +172,7 @@ type bucket struct {
 }
 
 // An item of the order, a heap by the time at which a bucket will be full, earliest first. That
-// time only grows, and the heap may have an earlier one. So a hit need not touch the heap, and an
+// time only grows, and the heap may hold an earlier one. So a hit need not touch the heap, and an
 // eviction corrects the items that it meets. Each correction belongs to a hit since the last one.
 type item struct {
 	full   int64

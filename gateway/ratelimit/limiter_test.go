@@ -36,8 +36,8 @@ func (l *Limiter) buckets() (n int) {
 	return n
 }
 
-// A model is the naive limiter: for each client it has the exact number of tokens and the time of
-// that number. It remembers at most so many clients, as the limiter's shard does.
+// A model is the naive limiter: for each client it holds the exact number of tokens and the time of
+// that number. It remembers the same number of clients as the limiter's shard.
 type model struct {
 	perNs   *big.Rat // tokens a nanosecond
 	burst   *big.Rat
@@ -102,7 +102,7 @@ func (m *model) forget(now int64) {
 	delete(m.clients, richest)
 }
 
-// answer is for a client with so many tokens.
+// answer is for a client with c tokens.
 func (m *model) answer(c *big.Rat) Answer {
 	one := big.NewRat(1, 1)
 	a := Answer{OK: c.Cmp(one) >= 0, Limit: int(m.burst.Num().Int64()),
@@ -168,18 +168,18 @@ func TestRandomTakesAnswerAsTheExactModelDoes(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsBehindAnotherGivesNoTokens(t *testing.T) {
+func TestEarlierClockGivesNoTokens(t *testing.T) {
 	l, slow := New(100, 200, 10), New(1, 3, 10)
 	l.Take(1, 1e6)
 	if got := l.look(1, 1e6-1); got != (Answer{OK: true, Limit: 200, Remaining: 198, Reset: 1}) {
-		t.Errorf("a little behind: %+v", got)
+		t.Errorf("a little earlier: %+v", got)
 	}
 	for range 3 {
 		slow.Take(1, 0)
 	}
 	if got := slow.Take(1, -int64(5*time.Second)); got !=
 		(Answer{Limit: 3, Reset: 8, RetryAfter: 6}) {
-		t.Errorf("a slow one, far behind: %+v", got)
+		t.Errorf("a slow one, far earlier: %+v", got)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestManyGoroutinesTakeExactlyOneBurst(t *testing.T) {
 	}
 }
 
-// Many goroutines, more clients than places, time that goes on: for the race detector.
+// Many goroutines, more clients than places, time that moves: for the race detector.
 func TestEvictionsAndTakesAtOnceKeepEveryShardInOrder(t *testing.T) {
 	const most = 3000
 	l := New(1000, 5, most)
@@ -378,7 +378,7 @@ func TestManyTokensAtOnceAreAsMuchAsOneByOne(t *testing.T) {
 	}
 }
 
-// look returns the answer of Take without taking: the remaining tokens still have the one in
+// look returns the answer of Take without taking: the remaining tokens still include the one in
 // question.
 func (l *Limiter) look(client uint64, now int64) Answer {
 	if l == nil {

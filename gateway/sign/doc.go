@@ -33,8 +33,8 @@
 //
 // A text equal to one already tried is skipped. Without spaces, !'()* and null one HMAC settles a
 // JSON body, and a right signature of a form. maxTries bounds the rest, for bodies of every length:
-// at 64 KB, the most by default, a wrong signature costs some milliseconds at worst, and the bucket
-// of failures bounds how many of those an address may send.
+// at 64 KB, the default maximum, a wrong signature costs some milliseconds at worst. The bucket of
+// failures bounds the number of those from one address.
 //
 // The key alone is never enough for a POST that carries parameters: otherwise the signature of any
 // GET could be put on any order.

@@ -1,8 +1,8 @@
 package sign
 
 // VerifyLogin reports whether the signature fits a login: the text "login", the key and the
-// challenge, on a line each. It is no request's: a line feed is encoded there, unless a form is
-// signed as it was sent, and the name of no parameter is as long as a challenge.
+// challenge, on a line each. No request has this text: a line feed is encoded there, unless a form
+// is signed as it was sent, and no parameter's name is as long as a challenge.
 func (k *Keyed) VerifyLogin(v *Verifier, key, challenge string, signature []byte) bool {
 	if !v.begin(signature) {
 		return false

@@ -31,8 +31,8 @@ func TestALoginIsSignedByKeyAndChallenge(t *testing.T) {
 	}
 }
 
-// A key whose name begins the text of a login, and a form that goes on with it, would make the
-// signature of a login that of a request. Such a form is none.
+// A key whose name begins the text of a login, and a form that continues it, would make the
+// signature of a login that of a request. No such form exists.
 func TestTheSignatureOfALoginIsThatOfNoRequest(t *testing.T) {
 	for _, key := range []string{"logi", "login"} {
 		text := "login\n" + key + "\n" + strings.Repeat("5e", 32)

@@ -2,7 +2,7 @@ package sign
 
 import "exchange/gateway/params"
 
-// A style is a set of bits for what clients write differently: the characters that are not
+// A style is a set of bits for the differences between clients: the characters that are not
 // percent-encoded although RFC 3986 reserves them, and absent fields.
 type style uint8
 
@@ -16,7 +16,7 @@ const (
 	allStyles = spaceAsPlus | bareMarks | withoutNulls
 )
 
-// encoded has the style of each byte; 0 for unreserved bytes, which no style encodes.
+// encoded holds the style of each byte; 0 for unreserved bytes, which no style encodes.
 var encoded = func() (t [256]style) {
 	for c := range t {
 		t[c] = always

@@ -119,7 +119,7 @@ func (v *Verifier) init() {
 	v.tries = 0
 }
 
-// begin reads the signature. It returns false if the text is none.
+// begin reads the signature. It returns false if the text is not a signature.
 func (v *Verifier) begin(signature []byte) bool {
 	v.init()
 	if len(signature) != SignatureLen {

@@ -78,8 +78,7 @@ var (
 func TestVerify(t *testing.T) {
 	keyed := New([]byte(demoSecret))
 	var v Verifier
-	// f signs key+signed and says how many HMACs it takes to find that it fits, or 0 if it must
-	// not.
+	// f signs key+signed and wants it to fit after a number of HMACs, or never if that is 0.
 	f := func(r request, text, signed string, tries int) {
 		t.Helper()
 		got := r.verify(keyed, &v, []byte(demoKey), parsed(t, r.parse, text), []byte(text),
@@ -204,7 +203,7 @@ func TestEachEncodingIsAcceptedAtEachLength(t *testing.T) {
 	}
 }
 
-func TestOnlySixtyFourHexDigitsAreLookedAt(t *testing.T) {
+func TestOnlySixtyFourHexDigitsAreAccepted(t *testing.T) {
 	keyed := New([]byte(demoSecret))
 	p := parsed(t, (*params.Set).ParseJSON, orderJSON)
 	right := signature(demoSecret, orderText)
@@ -267,7 +266,7 @@ func TestNothingIsKeptOrChanged(t *testing.T) {
 			t.Error("an argument was changed")
 		}
 		if v.digest != [sha256.Size]byte{} {
-			t.Error("the right signature was left behind")
+			t.Error("the right signature was kept")
 		}
 		for i := range body {
 			body[i] = 'a'

@@ -102,7 +102,7 @@ func TestTheConfigurationIsReloaded(t *testing.T) {
 		_, body, err := e.Client.Get(nil, "http://"+e.Listen+"/api/v1/exchange-info/")
 		return err == nil && strings.Contains(string(body), publicRate("800"))
 	})
-	if e.reloads(); strings.Contains(e.Log(), "the configuration was taken up\" changes=2") {
+	if e.reloads(); strings.Contains(e.Log(), "the configuration was reloaded\" changes=2") {
 		t.Error("the level of the log has not changed")
 	}
 	e.writes("limits: {public_rate: 800}\n")

@@ -102,8 +102,8 @@ var (
 	imageLine = regexp.MustCompile(`^(\s+image:\s+)([^\s#]+)`)
 )
 
-// pin returns a Dockerfile or a compose file with the digest that digest returns for each image. A
-// digest that an image has already is replaced.
+// pin returns a Dockerfile or a compose file with the digest that digest returns for each image. It
+// replaces an earlier digest.
 func pin(text []byte, digest func(image string) (string, error)) ([]byte, error) {
 	stages := map[string]bool{"scratch": true}
 	lines := bytes.SplitAfter(text, []byte("\n"))

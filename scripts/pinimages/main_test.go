@@ -17,7 +17,7 @@ import (
 // A fake is a registry that has some images, and wants a token that it gives to each client.
 type fake struct {
 	images map[string]string // path of the manifest to its text
-	lie    bool              // it names another digest than that of what it sends
+	lie    bool              // it names another digest than that of its content
 	kind   string            // Content-Type of manifests
 	asked  int
 }
@@ -80,7 +80,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// copies returns copies of the files that the repository has images in.
+// copies returns copies of the repository's files with images.
 func copies(t *testing.T) []string {
 	var files []string
 	for _, file := range []string{"Dockerfile", "docs/compose.yaml"} {
@@ -142,7 +142,7 @@ func TestAllImagesAreGivenTheirDigests(t *testing.T) {
 	}
 }
 
-// If one image cannot be pinned, no file changes, and the code says whether trying again is right.
+// If one image cannot be pinned, no file changes, and the code shows whether a retry is right.
 func TestNothingIsWrittenUnlessAllDigestsAreThere(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fake, *registry)
@@ -213,7 +213,7 @@ func TestNamesOfImagesAndTheirRegistries(t *testing.T) {
 	}
 }
 
-// A registry that is asked over TLS must not send the client elsewhere without it.
+// A registry used over TLS must not send the client elsewhere without it.
 func TestATokenIsAskedForOverTLSIfTheRegistryIs(t *testing.T) {
 	r := newRegistry("")
 	for _, challenge := range []string{"", `Basic realm="x"`,

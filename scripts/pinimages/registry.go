@@ -25,9 +25,9 @@ const manifestTypes = "application/vnd.oci.image.index.v1+json, " +
 	"application/vnd.oci.image.manifest.v1+json, " +
 	"application/vnd.docker.distribution.manifest.v2+json"
 
-// A registry asks registries of images, without an account.
+// A registry queries registries of images, without an account.
 type registry struct {
-	mirror string // scheme and host that is asked for all images; "" for the registry of each
+	mirror string // scheme and host for all images; "" for the registry of each
 	client http.Client
 }
 
@@ -59,8 +59,8 @@ func (r *registry) place(image string) string {
 	return base + "/v2/" + name + "/manifests/" + tag
 }
 
-// digest asks the registry of an image for the digest behind its tag, which is that of the bytes it
-// sends.
+// digest gets the digest of an image's tag from its registry, and checks it against the received
+// bytes.
 func (r *registry) digest(ctx context.Context, image string) (string, error) {
 	place := r.place(image)
 	status, header, body, err := r.get(ctx, place, "")
@@ -106,7 +106,7 @@ func (r *registry) get(ctx context.Context, place, token string) (int, http.Head
 	return r.do(request, manifestBytes)
 }
 
-// do reads an answer of at most so many bytes.
+// do reads an answer of at most most bytes.
 func (r *registry) do(request *http.Request, most int64) (int, http.Header, []byte, error) {
 	response, err := r.client.Do(request)
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *registry) do(request *http.Request, most int64) (int, http.Header, []by
 
 var challengeField = regexp.MustCompile(`([a-z]+)="([^"]*)"`)
 
-// token returns what a registry wants from clients without an account: it says where it is given
-// out.
+// token returns the token for clients without an account, from the address in the registry's
+// challenge.
 func (r *registry) token(ctx context.Context, place, challenge string) (string, error) {
 	fields := map[string]string{}
 	for _, m := range challengeField.FindAllStringSubmatch(challenge, -1) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// flagError words the parser's complaint about an argument that begins with a dash: -1 is taken for
+// flagError words the parser's complaint about an argument that begins with a dash: -1 is parsed as
 // flags.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
@@ -40,7 +40,7 @@ func argumentNames(c *cobra.Command) (names []string) {
 // belowZero begins an amount below 0, which would be read as flags. No flag begins so.
 var belowZero = regexp.MustCompile(`^-[0-9.]`)
 
-// AmountLast puts the amount of an adjustment to the end, behind "--".
+// AmountLast moves the amount of an adjustment to the end, after "--".
 func AmountLast(args []string) []string {
 	command := slices.Index(args, "adjust")
 	if command < 0 || slices.Contains(args, "--") {

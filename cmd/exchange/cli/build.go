@@ -7,19 +7,19 @@ import (
 	"exchange/gateway/api"
 )
 
-// commit is what the linker was told of the commit that this program is built from, as `git
-// describe` names it: -ldflags "-X exchange/cmd/exchange/cli.commit=$(git describe --always)".
+// commit is set by the linker to the commit of this build, as `git describe` names it: -ldflags "-X
+// exchange/cmd/exchange/cli.commit=$(git describe --always)".
 var commit string
 
-// A Build is what the program was built from.
+// A Build is the source of the program.
 type Build struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit"`   // empty if neither Go nor the linker was told
-	Modified bool   `json:"modified"` // the commit is not all of it
+	Commit   string `json:"commit"`   // empty if neither Go nor the linker has it
+	Modified bool   `json:"modified"` // the source differs from the commit
 	Go       string `json:"go"`
 }
 
-// BuildVersion returns what this program was built from.
+// BuildVersion returns the source of this program.
 func BuildVersion() Build {
 	v := Build{Version: api.Version, Commit: commit, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {

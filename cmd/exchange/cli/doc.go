@@ -1,4 +1,4 @@
-// Package cli is what every command of the program needs: the run of a command line, its exit code,
+// Package cli is shared by every command of the program: the run of a command line, its exit code,
 // its output, and files that are whole or absent.
 //
 //	program.go    the run of a command line, and commands
@@ -8,5 +8,5 @@
 //	output.go     an answer as text or JSON, which may not be writable
 //	progress.go   a line on the terminal while something long runs
 //	files.go      files that are whole or absent
-//	build.go      what the program was built from
+//	build.go      version and commit of the program
 package cli

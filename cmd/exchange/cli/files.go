@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// StreamTimeout bounds a long answer, and so the time for which a file is being written. It is
-// longer than the server's own patience, one hour.
+// StreamTimeout bounds a long answer, and so the time of writing a file. It is longer than the
+// server's own bound, one hour.
 const StreamTimeout = time.Hour + time.Minute
 
 // unfinished is the pattern of the names of files that are being written.
 const unfinished = ".exchange-unfinished-*"
 
-// WriteBeside writes a file in a folder. It gets the name that write gives it when it is whole and
+// WriteBeside writes a file in a folder. It gets the name that write returns once it is whole and
 // durable, and not before; a file of that name is replaced. Only its owner can read it.
 func WriteBeside(folder string, write func(*os.File) (name string, err error)) error {
 	removeLeftovers(folder, time.Now())
@@ -44,8 +44,8 @@ func WriteBeside(folder string, write func(*os.File) (name string, err error)) e
 // MayMakeFolder returns why makeFolder would not make a folder: the one above it is missing.
 func MayMakeFolder(dir string) error { return WithExit(ExitUsage, MissingAbove(dir)) }
 
-// MissingAbove returns an error if the folder is missing in which another one is to be made: a disk
-// may not be mounted, or the name be wrong.
+// MissingAbove returns an error if the parent of a folder to be made is missing: a disk may not be
+// mounted, or the name be wrong.
 func MissingAbove(dir string) error {
 	above := filepath.Dir(filepath.Clean(dir))
 	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func MissingAbove(dir string) error {
 	return nil
 }
 
-// MakeFolder makes a folder, unless it is there. what names it for people.
+// MakeFolder makes a folder, unless it exists. what names it in errors.
 func MakeFolder(what, dir string) error {
 	if err := MayMakeFolder(dir); err != nil {
 		return err
@@ -67,7 +67,7 @@ func MakeFolder(what, dir string) error {
 	return WithExit(SystemCode(err), fmt.Errorf("%s cannot be made: %w", what, err))
 }
 
-// SyncFolder makes durable which files a folder has.
+// SyncFolder makes a folder's list of files durable.
 func SyncFolder(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -76,8 +76,8 @@ func SyncFolder(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// removeLeftovers removes the files of commands that were killed. A file that was not written to
-// for longer than a long answer may take belongs to no command any more.
+// removeLeftovers removes the files of commands that were killed. A file not written to for longer
+// than a long answer may take belongs to no command any longer.
 func removeLeftovers(folder string, now time.Time) {
 	// A folder that cannot be read cannot be written either, and the command reports that soon.
 	entries, _ := os.ReadDir(folder)
@@ -92,8 +92,7 @@ func removeLeftovers(folder string, now time.Time) {
 	}
 }
 
-// CheckReplaceable returns nil if a file can get this name without anything but a file being
-// replaced.
+// CheckReplaceable returns nil if a file can get this name without replacing anything but a file.
 func CheckReplaceable(flag, name string) error {
 	info, err := os.Lstat(name)
 	switch {
@@ -121,8 +120,7 @@ func CheckReplaceable(flag, name string) error {
 		name, kind)
 }
 
-// ReadOrdinary returns the text of an ordinary file of at most so many bytes. fs.ErrNotExist: there
-// is none.
+// ReadOrdinary returns the text of an ordinary file of at most most bytes. fs.ErrNotExist: no file.
 func ReadOrdinary(name string, most int64) ([]byte, error) {
 	info, err := os.Lstat(name)
 	if err != nil {

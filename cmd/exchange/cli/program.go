@@ -18,11 +18,11 @@ type Program struct {
 	Stdout, Stderr io.Writer
 
 	JSON    bool // print one JSON object
-	LogsEnd bool // the reason of the end is a line of the log, because machines read all lines
+	LogsEnd bool // log the reason of the end, because machines read all lines
 }
 
 // A usageError is a command line that cannot be understood. It exits with ExitUsage, and its
-// message comes with how to get help.
+// message includes how to get help.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -54,7 +54,7 @@ func (p *Program) Execute(ctx context.Context, tree func(*Program) *cobra.Comman
 	}
 	var coded *ExitError
 	if !errors.As(err, &coded) {
-		// from the parser of the command line; commands give all theirs a code
+		// from the command line's parser; errors of commands all have a code
 		err = Usage("%w", err)
 	}
 	asJSON := p.JSON || wantsJSON(args)
@@ -138,8 +138,8 @@ func Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// Run makes a cobra command's function of fn. It gives every error a code, which tells it from
-// those of the parser.
+// Run makes a cobra command's function of fn. It gives every error a code, which distinguishes it
+// from those of the parser.
 func Run(fn func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		return WithExit(ExitUnclassified, fn(c.Context(), args))

@@ -21,8 +21,7 @@ var IsTerminal = func(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
 }
 
-// A Progress is one line on a terminal, written over again and again. Without a terminal it is
-// silent.
+// A Progress is one line on a terminal, rewritten repeatedly. Without a terminal it is silent.
 type Progress struct {
 	w     io.Writer // nil: no terminal
 	shown time.Time
@@ -63,7 +62,7 @@ func (g *Progress) Done() {
 	}
 }
 
-// Thousands writes a number so that people can read it: 1,234,567.
+// Thousands writes a number with separators: 1,234,567.
 func Thousands[N int | int64 | uint64](n N) string {
 	s := fmt.Sprint(n)
 	var b strings.Builder
@@ -76,14 +75,14 @@ func Thousands[N int | int64 | uint64](n N) string {
 	return b.String()
 }
 
-// megabytes returns a size for people.
+// megabytes formats a size.
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// Reader returns a reader that shows how much was read: text is one of a size, as "%s verified".
+// Reader returns a reader that shows the bytes read: text has a place for a size, as "%s verified".
 // Its errors are ReadErrors.
 func (g *Progress) Reader(r io.Reader, text string) io.Reader { return &counting{r, 0, g, text} }
 
-// A counting reader shows how much was read.
+// A counting reader shows the bytes read.
 type counting struct {
 	io.Reader
 	n    int64
@@ -101,7 +100,7 @@ func (c *counting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A ReadError is an error of what was read, to be told from one of a writer.
+// A ReadError is an error of the source, to distinguish it from one of the writer.
 type ReadError struct{ error }
 
 func (e ReadError) Unwrap() error { return e.error }

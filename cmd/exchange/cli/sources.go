@@ -10,7 +10,7 @@ import (
 
 // Sources are the values of the flags of `serve`, which several commands take.
 type Sources struct {
-	File  string               // of --config; "": none was given
+	File  string               // of --config; "": none
 	flags map[string]*textFlag // by key of the option
 }
 
@@ -52,7 +52,8 @@ func (p *Program) Load(s *Sources) (*config.Config, error) {
 	return cfg, WithExit(ExitUsage, err)
 }
 
-// A textFlag takes any text: the configuration checks it, so that all problems are told at once.
+// A textFlag takes any text: the configuration checks it, so that all problems are reported at
+// once.
 type textFlag struct {
 	kind  string
 	text  string

@@ -26,7 +26,7 @@ const every = 500 * time.Millisecond
 // operator makes accounts and deposits.
 const operator = "the demo"
 
-// accounts are those that the market trades with: the maker and the taker.
+// accounts are the market's own: the maker and the taker.
 var accounts = [2]string{"market-1", "market-2"}
 
 // deposits are made for an account when it lacks a currency.
@@ -36,11 +36,11 @@ var deposits = map[string]money.Amount{"BTC": 100e8, "ETH": 1_000e8, "USDT": 10_
 type Market struct {
 	engine  *actors.Engine
 	traders [2]trader
-	pairs   []*directory.Pair // those whose prices are known, the first ones more often
+	pairs   []*directory.Pair // those with known prices, the first ones more often
 	fair    map[string]float64
 	chance  *random.Rand
 	turn    int
-	made    map[string]int // deposits of an account and a currency that are known
+	made    map[string]int // known deposits of an account and a currency
 }
 
 // A trader is one of the accounts, with its key.
@@ -56,7 +56,7 @@ func (t *trader) next() uint64 {
 }
 
 // Open makes the accounts with their keys, and fills empty books. The secrets of the keys are not
-// kept. What an earlier market of the demo has made is taken over.
+// kept. Accounts and orders of an earlier market are reused.
 func Open(e *actors.Engine) (*Market, error) {
 	m, err := traders(e)
 	if err != nil {
@@ -75,7 +75,7 @@ func Open(e *actors.Engine) (*Market, error) {
 	return m, nil
 }
 
-// traders makes the accounts with their keys, and knows the pairs that they trade on.
+// traders makes the accounts with their keys, and finds the pairs that they trade on.
 func traders(e *actors.Engine) (*Market, error) {
 	m := &Market{engine: e, fair: map[string]float64{}, made: map[string]int{}}
 	for i, name := range accounts {
@@ -100,7 +100,7 @@ func traders(e *actors.Engine) (*Market, error) {
 	return m, nil
 }
 
-// catchUp lets a trader's nonces go on behind those before, which a clock that was ahead may have
+// catchUp moves a trader's nonces past the earlier ones, which a clock that was ahead may have
 // given.
 func (m *Market) catchUp(t *trader) error {
 	_, err := m.available(t)
@@ -111,7 +111,7 @@ func (m *Market) catchUp(t *trader) error {
 	return err
 }
 
-// keyOf returns the key of an account. It makes what is missing.
+// keyOf returns the key of an account. It makes missing ones.
 func keyOf(e *actors.Engine, account string) (*directory.Key, error) {
 	public := "demo-" + account
 	if key := e.Key([]byte(public)); key != nil {
@@ -134,7 +134,7 @@ func keyOf(e *actors.Engine, account string) (*directory.Key, error) {
 	return nil, fmt.Errorf("the key %s was revoked", public)
 }
 
-// resume goes on from the quotes of a pair, or makes the first ones.
+// resume continues from the quotes of a pair, or makes the first ones.
 func (m *Market) resume(p *directory.Pair) error {
 	v, err := m.view(p)
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *Market) resume(p *directory.Pair) error {
 	}
 	lacking, _ := v.slots(m.chance)
 	for _, at := range lacking {
-		if err := m.do(p, v.quoted(m.chance, at)); err != nil {
+		if err := m.do(p, v.quoteAt(m.chance, at)); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (m *Market) afford(t *trader, currency string) error {
 	}
 }
 
-// Run trades until ctx ends or the engine does. What is refused is tried again another way later.
+// Run trades until ctx ends or the engine does. Refused actions are retried differently later.
 func (m *Market) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -255,7 +255,7 @@ func (m *Market) move() {
 	}
 }
 
-// trader returns the account that does such an action.
+// trader returns the account for such an action.
 func (m *Market) trader(k kind) *trader {
 	if k == take {
 		return &m.traders[1]
@@ -263,7 +263,7 @@ func (m *Market) trader(k kind) *trader {
 	return &m.traders[0]
 }
 
-// view returns what an action on a pair is chosen by.
+// view returns the basis for choosing an action on a pair.
 func (m *Market) view(p *directory.Pair) (*view, error) {
 	maker, taker := m.trader(quote), m.trader(take)
 	q := committed.OpenOrders{OpenFilter: ledger.OpenFilter{Pair: p.Number}, Limit: 4 * levels}
@@ -279,7 +279,7 @@ func (m *Market) view(p *directory.Pair) (*view, error) {
 	return v, err
 }
 
-// available returns what a trader can spend, by currency: about, which is enough to choose by.
+// available returns a trader's approximate spendable amounts by currency, to choose an action.
 func (m *Market) available(t *trader) (map[string]float64, error) {
 	w, err := m.engine.Wallet(committed.Client{Key: t.key, Nonce: t.next()})
 	if err != nil {
@@ -293,14 +293,14 @@ func (m *Market) available(t *trader) (map[string]float64, error) {
 	return has, nil
 }
 
-// lacks reports whether a trader can not spend so much of a currency, and some more.
+// lacks reports whether a trader cannot spend an amount of a currency, and some more.
 func (m *Market) lacks(t *trader, currency string, need money.Amount) (bool, error) {
 	has, err := m.available(t)
 	return has[currency] < 1.01*float64(need)/1e8, err
 }
 
 // deposit gives a trader more of a currency, unless the deposit of that number was made before:
-// then the next one is next.
+// then the number increases.
 func (m *Market) deposit(t *trader, currency string) error {
 	of := "demo-" + t.name + "-" + currency
 	done, err := m.engine.Deposit(operator, t.name, currency, deposits[currency],

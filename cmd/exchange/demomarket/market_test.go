@@ -23,9 +23,9 @@ import (
 	"exchange/persistence/memory"
 )
 
-// The market fills its books before anybody looks, trades as ordinary accounts do, and goes on
-// after a restart with what it left. The exchange's own audit finds nothing.
-func TestTheMarketTradesAndGoesOn(t *testing.T) {
+// The market fills its books before the first visitor, trades as ordinary accounts do, and resumes
+// after a restart with its open orders. The exchange's own audit finds nothing.
+func TestMarketTradesAndResumes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newExchange(t)
 		e := x.start()
@@ -58,13 +58,13 @@ func TestTheMarketTradesAndGoesOn(t *testing.T) {
 		w.Free()
 		m = must(Open(e))
 		if m.trader(take).nonce <= ahead.nonce {
-			t.Error("the taker's nonces do not go on")
+			t.Error("the taker's nonces do not continue")
 		}
 		if got := open(t, m); got != before {
 			t.Errorf("%d quotes are open after a restart, and %d were before", got, before)
 		}
 		if got := m.fair["BTC"]; got < fair*0.99 || got > fair*1.01 {
-			t.Errorf("it goes on at %v, and was at %v", got, fair)
+			t.Errorf("resumed at %v, and was at %v", got, fair)
 		}
 		if _, err := e.Halt("test", "BTC_USDT", true); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func TestTheMarketEnds(t *testing.T) {
 	})
 }
 
-// open returns how many orders the market's accounts have open.
+// open returns the number of open orders of the market's accounts.
 func open(t *testing.T, m *Market) (n int) {
 	t.Helper()
 	for i := range m.traders {
@@ -147,8 +147,8 @@ func open(t *testing.T, m *Market) (n int) {
 // inBubble runs a test with a clock of its own.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
-	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
-	runtime.GC() // collection frees what the first one has found
+	runtime.GC() // pooled objects have timers and channels of this bubble, and a second
+	runtime.GC() // collection frees those that the first one found
 }
 
 // goroutines is a Scheduler whose goroutines end: no mailbox of another bubble gets one.
@@ -203,7 +203,7 @@ func (x *exchange) stop(e *actors.Engine) {
 	}
 }
 
-// must returns what came without an error.
+// must returns v, or panics at an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -26,8 +26,8 @@ const (
 )
 
 // A Clock is that of a demo's engine, which runs in the past until the past is played. The zero
-// value is right. Any goroutine may use it.
-type Clock struct{ us atomic.Int64 } // the time that it stands at; 0: it is right
+// value is the right time. Any goroutine may use it.
+type Clock struct{ us atomic.Int64 } // the time at which it stands, in microseconds; 0: right
 
 // Error is for actors.Options.ClockError.
 func (c *Clock) Error() time.Duration {
@@ -37,15 +37,15 @@ func (c *Clock) Error() time.Duration {
 	return 0
 }
 
-// SetFor lets the clock of an exchange that has its past, or the rest of it, yet to play stand
-// where that goes on, and sets the clock of another one right. It reports which one it is. over:
-// the past is over, or there is to be none.
+// SetFor sets the clock of an exchange with an unfinished past to the point where that continues,
+// and the clock of any other one right. It reports which one it is. over: the past is over, or
+// there is none.
 func (c *Clock) SetFor(s *state.State, over bool) (due bool) {
 	if over || beganLately(s) {
 		c.SetRight()
 		return false
 	}
-	// Nothing that is written before the next order may be later than that.
+	// No record before the next order may be later than that.
 	c.us.Store(max(time.Now().Add(-pastLength).UnixMicro(), s.TimeUs()))
 	return true
 }
@@ -63,7 +63,7 @@ func beganLately(s *state.State) bool {
 			return false
 		}
 	}
-	const slack = time.Hour // of a start that broke off
+	const slack = time.Hour // of an interrupted start
 	return s.TimeUs() >= time.Now().Add(slack-pastLength).UnixMicro()
 }
 
@@ -76,9 +76,9 @@ type deal struct {
 	number int // of the maker's order; that of the taker has the next one
 }
 
-// PlayPast gives an exchange whose past is due a day of trades, by ordinary orders, before anybody
-// looks. It goes on where an earlier one has been stopped, at whichever node of a cluster, and does
-// nothing when the market has traded since. The caller sets the clock right after it.
+// PlayPast gives an exchange whose past is due a day of trades, by ordinary orders, before the
+// first visitor. It continues an interrupted one, at any node of a cluster, and does nothing when
+// the market has traded since. The caller sets the clock right after it.
 func PlayPast(ctx context.Context, e *actors.Engine, clock *Clock) (orders int, err error) {
 	m, err := traders(e)
 	if err != nil {
@@ -149,7 +149,7 @@ func (m *Market) played() (number int, err error) {
 	return number, nil
 }
 
-// deals returns those of a step, one on each pair, after so many steps of the fair prices.
+// deals returns those of a step, one on each pair, after moves steps of the fair prices.
 func (m *Market) deals(step, moves int) (list []deal) {
 	for range moves {
 		m.move()
@@ -162,14 +162,14 @@ func (m *Market) deals(step, moves int) (list []deal) {
 		v := view{fair: fairOf(m.fair, p.Base, p.Quote), tick: money.PriceUnit(p.PricePrecision),
 			usual: assets[p.Base].usual}
 		d.price = money.Price(math.Round(v.fair*1e8/float64(v.tick))) * v.tick
-		d.amount = v.some(m.chance, 1)
+		d.amount = v.around(m.chance, 1)
 		list = append(list, d)
 	}
 	return list
 }
 
-// dealAll makes the deals of a step: all makers' orders, and then all takers'. Those that a run
-// before has placed are refused for their client order ids.
+// dealAll makes the deals of a step: all makers' orders, and then all takers'. Orders already
+// placed by an earlier run are refused for their client order ids.
 func (m *Market) dealAll(list []deal) error {
 	for _, k := range []kind{quote, take} {
 		t := m.trader(k)

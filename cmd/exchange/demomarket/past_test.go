@@ -14,7 +14,7 @@ import (
 	"exchange/core/market"
 )
 
-// past returns the client order ids of all orders of the past, and counts those of each.
+// past returns the client order ids of all orders of the past, and counts each.
 func past(t *testing.T, m *Market) map[string]int {
 	t.Helper()
 	ids := map[string]int{}
@@ -42,21 +42,21 @@ func past(t *testing.T, m *Market) map[string]int {
 	return ids
 }
 
-// stopped is a context that ends when it was looked at so many times.
+// stopped is a context that ends after a number of checks.
 type stopped struct {
 	context.Context
-	looks int
+	checks int
 }
 
 func (s *stopped) Err() error {
-	if s.looks--; s.looks < 0 {
+	if s.checks--; s.checks < 0 {
 		return context.Canceled
 	}
 	return nil
 }
 
-// A fresh demo plays the day before, once, also if it is killed on the way. Its records have the
-// times of that day, and later ones the right time. The market goes on at the last price.
+// A fresh demo plays the day before, once, also if it is killed meanwhile. Its records have the
+// times of that day, and later ones the right time. The market continues at the last price.
 func TestAFreshDemoHasAPast(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x := newExchange(t)
@@ -71,7 +71,7 @@ func TestAFreshDemoHasAPast(t *testing.T) {
 			e.Abandon()
 			worked(t, x.store.Close())
 			if e = x.start(); !x.due {
-				t.Errorf("behind %d steps no past is due", steps)
+				t.Errorf("after %d steps no past is due", steps)
 			}
 		}
 		orders, err := PlayPast(t.Context(), e, &x.clock)
@@ -107,7 +107,7 @@ func checkPast(t *testing.T, m *Market) {
 	}
 }
 
-// begunPast returns an exchange whose past was stopped behind its first step.
+// begunPast returns an exchange whose past was stopped after its first step.
 func begunPast(t *testing.T) (*exchange, *actors.Engine, *Market) {
 	t.Helper()
 	x := newExchange(t)
@@ -122,8 +122,8 @@ func begunPast(t *testing.T) (*exchange, *actors.Engine, *Market) {
 }
 
 // The exchange refuses the client order ids of the newest closed orders, however late it is. So a
-// past that goes on later places nothing twice.
-func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
+// past that continues later places nothing twice.
+func TestLateResumedPastHasEachOrderOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x, e, m := begunPast(t)
 		deals := m.deals(0, 1)
@@ -145,9 +145,9 @@ func TestAPastThatGoesOnLateHasEachOrderOnce(t *testing.T) {
 	})
 }
 
-// A crash may leave a part of a step's orders. The past goes on with that step: it would not know
-// all orders of the one before.
-func TestAPastGoesOnAmidAStep(t *testing.T) {
+// A crash may leave a part of a step's orders. The past continues with that step, because later
+// steps need all its orders.
+func TestPastResumesWithinAStep(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		x, e, m := begunPast(t)
 		m.deals(0, 1)
@@ -187,7 +187,7 @@ func checkDay(t *testing.T, m *Market, begin time.Time) {
 		v := must(m.view(p))
 		last := float64(list[0].Close) / 1e8
 		if p.Quote == "USDT" && (v.fair < last*0.99 || v.fair > last*1.01) {
-			t.Errorf("%s goes on at %v behind %v", p.Name, v.fair, last)
+			t.Errorf("%s continues at %v after %v", p.Name, v.fair, last)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestAnExchangeThatHasTradedGetsNoPast(t *testing.T) {
 		}
 		x.stop(e)
 		x.over = false
-		e = x.start() // its demo did not get so far as to say that the past is over
+		e = x.start() // its demo stopped before the past was over
 		if n, err := PlayPast(t.Context(), e, &x.clock); n > 0 || err != nil {
 			t.Errorf("%d orders are played, %v", n, err)
 		}

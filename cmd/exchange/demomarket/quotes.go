@@ -12,7 +12,7 @@ import (
 // An asset has a fair price in USDT, which wanders between low and high.
 type asset struct {
 	low, high float64
-	usual     float64 // amount of it that a quote has, in the middle
+	usual     float64 // amount of a quote, in the middle
 }
 
 var assets = map[string]asset{
@@ -20,7 +20,7 @@ var assets = map[string]asset{
 	"ETH": {3_200, 3_800, 4},
 }
 
-// mean is what the price of an asset reverts to.
+// mean is the price that an asset reverts to.
 func (a asset) mean() float64 { return (a.low + a.high) / 2 }
 
 // The walk of a fair price by steps of `every`: its logarithm loses reversion of its distance from
@@ -49,12 +49,12 @@ func fairOf(fair map[string]float64, base, quote string) float64 {
 
 const (
 	levels = 12 // quotes of a side of a pair
-	// Quotes at the first level are so far from the fair price, as a part of it, and then ever
-	// farther. Those that are beyond twice the last one are moved.
+	// Distance of the first level from the fair price, as a fraction; further levels are ever
+	// farther. Quotes beyond twice the last one are moved.
 	nearest = 0.0003
 )
 
-// distance returns how far from the fair price a level is, as a part of that.
+// distance returns a level's distance from the fair price, as a fraction of that.
 func distance(level int) float64 { return nearest * float64(level+1) * (1 + 0.1*float64(level)) }
 
 // A kind of action.
@@ -67,7 +67,7 @@ const (
 	take         // the taker places
 )
 
-// An action is what one of the accounts does next.
+// An action is the next action of one of the accounts.
 type action struct {
 	kind   kind
 	order  uint64 // of a cancel
@@ -76,7 +76,7 @@ type action struct {
 	amount money.Amount
 }
 
-// A view of a pair is what an action is chosen by.
+// A view of a pair is the basis for choosing an action.
 type view struct {
 	fair   float64
 	tick   money.Price
@@ -85,8 +85,8 @@ type view struct {
 	buys   float64           // chance that the taker buys
 }
 
-// choose returns what is done next on a pair. Quotes on the wrong side of the fair price are taken
-// or cancelled first, so the maker never meets its own.
+// choose returns the next action on a pair. Quotes on the wrong side of the fair price are taken or
+// cancelled first, so the maker never meets its own.
 func (v *view) choose(r *rand.Rand) action {
 	var wrong, far *committed.Order
 	for i := range v.quotes {
@@ -105,20 +105,20 @@ func (v *view) choose(r *rand.Rand) action {
 	}
 	switch {
 	case wrong != nil && r.IntN(3) > 0:
-		return v.taken(r, wrong)
+		return v.takeOrder(r, wrong)
 	case wrong != nil:
 		return action{kind: cancel, order: wrong.ID}
 	case far != nil && full:
 		return action{kind: cancel, order: far.ID}
 	case r.IntN(8) == 0:
-		if best := v.best(v.takes(r)); best != nil {
-			return v.taken(r, best)
+		if best := v.best(v.takeSide(r)); best != nil {
+			return v.takeOrder(r, best)
 		}
 	}
 	if len(lacking) == 0 || full {
 		return action{}
 	}
-	return v.quoted(r, lacking[0])
+	return v.quoteAt(r, lacking[0])
 }
 
 // A place in the book is a level of a side.
@@ -127,8 +127,8 @@ type place struct {
 	level int
 }
 
-// slots returns the places without a quote, the nearest first, and a quote at a place that has
-// another one.
+// slots returns the places without a quote, the nearest first, and a surplus quote at an occupied
+// place.
 func (v *view) slots(r *rand.Rand) (lacking []place, spare *committed.Order) {
 	has := map[place]bool{}
 	for i := range v.quotes {
@@ -150,8 +150,8 @@ func (v *view) slots(r *rand.Rand) (lacking []place, spare *committed.Order) {
 	return lacking, spare
 }
 
-// off returns how far an order is from the fair price on its own side, as a part of that; negative:
-// it is on the other side.
+// off returns an order's distance from the fair price on its own side, as a fraction of that;
+// negative: it is on the other side.
 func (v *view) off(o *committed.Order) float64 {
 	off := float64(o.Price)/1e8/v.fair - 1
 	if o.Side == trading.Buy {
@@ -187,36 +187,36 @@ func (v *view) best(side trading.Side) (best *committed.Order) {
 	return best
 }
 
-// takes returns from which side the taker takes.
-func (v *view) takes(r *rand.Rand) trading.Side {
+// takeSide returns the side from which the taker takes.
+func (v *view) takeSide(r *rand.Rand) trading.Side {
 	if r.Float64() < v.buys {
 		return trading.Sell
 	}
 	return trading.Buy
 }
 
-// taken is the taker's order against one of the maker.
-func (v *view) taken(r *rand.Rand, o *committed.Order) action {
+// takeOrder is the taker's order against one of the maker.
+func (v *view) takeOrder(r *rand.Rand, o *committed.Order) action {
 	amount := o.Remaining
 	if r.IntN(2) == 0 {
-		amount = min(amount, v.some(r, 0.3))
+		amount = min(amount, v.around(r, 0.3))
 	}
 	return action{kind: take, side: opposite(o.Side), price: o.Price, amount: amount}
 }
 
-// quoted is the maker's order at a place.
-func (v *view) quoted(r *rand.Rand, at place) action {
+// quoteAt is the maker's order at a place.
+func (v *view) quoteAt(r *rand.Rand, at place) action {
 	off, round := distance(at.level)*(0.9+0.2*r.Float64()), math.Ceil
 	if at.side == trading.Buy {
 		off, round = -off, math.Floor
 	}
 	return action{kind: quote, side: at.side,
 		price:  money.Price(round(v.fair*(1+off)*1e8/float64(v.tick))) * v.tick,
-		amount: v.some(r, 1+float64(at.level)/4)}
+		amount: v.around(r, 1+float64(at.level)/4)}
 }
 
-// some returns an amount around so many usual ones, with four digits behind the point.
-func (v *view) some(r *rand.Rand, usual float64) money.Amount {
+// around returns an amount around usual, with four digits after the point.
+func (v *view) around(r *rand.Rand, usual float64) money.Amount {
 	const digits = 10_000
 	amount := v.usual * usual * math.Exp(0.5*r.NormFloat64())
 	return money.Amount(max(math.Round(amount*digits), 1)) * money.AmountUnit(4)

@@ -9,7 +9,7 @@ import (
 	"exchange/core/trading"
 )
 
-// A fair price stays in its band, whatever it begins with, and comes back to its mean.
+// A fair price stays in its band, from any begin, and returns to its mean.
 func TestAFairPriceStaysInItsBand(t *testing.T) {
 	for name, a := range assets {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -29,7 +29,7 @@ func TestAFairPriceStaysInItsBand(t *testing.T) {
 	}
 }
 
-// A book is what the maker's quotes are after actions, for a test: the taker gets what it takes.
+// A book holds the maker's quotes after actions, for a test: each take succeeds.
 type book struct {
 	t    *testing.T
 	open []committed.Order
@@ -120,7 +120,7 @@ func TestTheTakerKeepsBoth(t *testing.T) {
 			want = trading.Sell
 		}
 		for range 100 {
-			if got := v.takes(r); got != want {
+			if got := v.takeSide(r); got != want {
 				t.Fatalf("with a chance of %v to buy it takes from the side %v", buys, got)
 			}
 		}

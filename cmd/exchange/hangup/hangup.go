@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// Asked receives the signals that ask `exchange serve` to reload. Those that arrive while one
-// waits count as that one. In a terminal none arrive: there the signal means that the terminal was
-// closed, and ends the process.
+// Asked receives the signals that ask `exchange serve` to reload. Those that arrive while one is
+// pending count as that one. In a terminal none arrive: there the signal means that the terminal
+// was closed, and ends the process.
 var Asked = asked(os.Args, os.Stdin)
 
 func asked(args []string, input *os.File) <-chan os.Signal {

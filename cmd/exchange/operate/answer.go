@@ -13,9 +13,8 @@ import (
 	"exchange/cmd/exchange/cli"
 )
 
-// What an answer contains is told by the server's type of it: which members it must have, and in
-// which order text shows them. Digits of amounts and ids pass through untouched, because no member
-// is parsed.
+// The server's type of an answer defines its required members, and their order in text. Digits of
+// amounts and ids pass through untouched, because no member is parsed.
 
 // Members are those of an object of an answer, by name.
 type members map[string]json.RawMessage
@@ -24,18 +23,18 @@ func parseMembers(raw []byte) (n members, ok bool) {
 	return n, json.Unmarshal(raw, &n) == nil && n != nil
 }
 
-// elements returns those of a list; false: it is none.
+// elements returns the elements of a list; false: it is none.
 func elements(raw json.RawMessage) (list []json.RawMessage, ok bool) {
 	return list, json.Unmarshal(raw, &list) == nil && list != nil
 }
 
-// A column is a member of a type, with its name for people.
+// A column is a member of a type, with its displayed name.
 type column struct {
 	name, label string
 	of          reflect.Type
-	optional    bool // it is left out where it is empty
-	data        bool // it is for programs, and text does not show it
-	always      bool // it is true in each answer
+	optional    bool // left out where it is empty
+	data        bool // for programs only, not in text
+	always      bool // true in each answer
 }
 
 // columnsOf returns the members of a struct, those of embedded ones in their place.
@@ -69,7 +68,7 @@ func rowOf(t reflect.Type) reflect.Type {
 	return object(t.Elem())
 }
 
-// complete reports whether a text is a value of a type with all its members: `on` left out is not
+// complete reports whether a text is a value of a type with all its members: a missing `on` is not
 // `off`.
 func complete(t reflect.Type, raw []byte) bool {
 	if string(raw) == "null" {
@@ -133,8 +132,8 @@ func writeAnswer(w io.Writer, t reflect.Type, raw []byte) {
 	}
 }
 
-// writeLines writes a line for each member of an object, and returns how many. Lists of objects
-// are put into tables instead.
+// writeLines writes a line for each member of an object, and returns their number. Lists of objects
+// go into tables instead.
 func writeLines(w io.Writer, t reflect.Type, n members, prefix string,
 	tables *[]table) (lines int) {
 	for _, c := range columnsOf(t) {
@@ -159,7 +158,7 @@ func writeLines(w io.Writer, t reflect.Type, n members, prefix string,
 	return lines
 }
 
-// write writes the rows under their columns, but for columns that no row has.
+// write writes the rows under their columns, without columns that no row has.
 func (x *table) write(w io.Writer) {
 	rows := make([]members, len(x.rows))
 	for i, raw := range x.rows {
@@ -178,25 +177,25 @@ func (x *table) write(w io.Writer) {
 
 func writeHeader(w io.Writer, columns []column) {
 	for i, c := range columns {
-		fmt.Fprint(w, strings.ToUpper(c.label), behind(i, len(columns)))
+		fmt.Fprint(w, strings.ToUpper(c.label), separator(i, len(columns)))
 	}
 }
 
 func writeRow(w io.Writer, columns []column, n members) {
 	for i, c := range columns {
-		fmt.Fprint(w, shown(n[c.name], ", "), behind(i, len(columns)))
+		fmt.Fprint(w, shown(n[c.name], ", "), separator(i, len(columns)))
 	}
 }
 
-func behind(i, n int) string { return cli.Either(i+1 < n, "\t", "\n") }
+func separator(i, n int) string { return cli.Either(i+1 < n, "\t", "\n") }
 
-// shown returns a member for people; between the entries of a list is what separates them.
+// shown formats a member; between separates the entries of a list.
 func shown(raw json.RawMessage, between string) string {
 	var text string
 	list, isList := elements(raw)
 	switch {
 	case json.Unmarshal(raw, &text) == nil:
-		return cli.OrDash(text) // also of null, and of what is left out
+		return cli.OrDash(text) // also of null, and of a missing member
 	case isList:
 		var all []string
 		for _, x := range list {

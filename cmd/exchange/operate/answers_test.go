@@ -11,10 +11,10 @@ import (
 	"exchange/prove/clitest"
 )
 
-// A command that asks the exchange, and an answer that it may get.
+// An exampleCommand is a command that sends a request, and a possible answer.
 type exampleCommand struct{ line, answer string }
 
-// Commands that change something, are repeated, and come to the same however often they are.
+// Idempotent changes, which are repeated.
 var repeatable = []exampleCommand{
 	{"account freeze alice", frozen},
 	{"account unfreeze alice", `{"account":"alice","on":false}`},
@@ -35,8 +35,7 @@ var repeatable = []exampleCommand{
 		`{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"R-9"}`},
 }
 
-// Commands that change something, and are made once. Their advice is how to find out whether they
-// were.
+// Changes made once. Their advice is how to find out whether they were made.
 var once = []struct{ line, answer, advice string }{
 	{"account create alice", `{"account":"alice","id":1,"email":""}`,
 		"`exchange account list` shows"},
@@ -52,7 +51,7 @@ var questions = []exampleCommand{
 	{"cluster hash", `{"node":"a","sequence":7,"hash":"ab"}`},
 }
 
-// unlessRepeated returns the commands that are made once, whatever they do.
+// unlessRepeated returns the commands that are made once.
 func unlessRepeated() []exampleCommand {
 	list := slices.Clone(questions)
 	for _, x := range streaming {
@@ -120,7 +119,7 @@ func TestTheOthersAreMadeOnce(t *testing.T) {
 	}
 }
 
-func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
+func TestErrorMentionsPossiblySuccessfulTry(t *testing.T) {
 	noPauses(t)
 	for _, x := range []struct {
 		line         string
@@ -164,7 +163,7 @@ func TestTheErrorSaysThatAnEarlierTryMayHaveLanded(t *testing.T) {
 	}
 }
 
-func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
+func TestServerRefusalsAreShown(t *testing.T) {
 	noPauses(t)
 	backups := t.TempDir()
 	list := append(slices.Concat(repeatable, unlessRepeated()),
@@ -190,7 +189,7 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 			r.WantError(t, y.code, y.want)
 			if n := len(f.requests()); n != 1 && y.status != 500 ||
 				strings.Contains(r.ErrOut, "for help") {
-				t.Errorf("%s: asked %d times, and says %s", x.line, n, r.ErrOut)
+				t.Errorf("%s: %d requests, and the error %s", x.line, n, r.ErrOut)
 			}
 			runLine(f.environ, words(x.line+" --json")...).WantJSONError(t, y.code,
 				strings.TrimSpace(y.want))
@@ -203,21 +202,20 @@ func TestOperatorsSeeWhatTheServerRefuses(t *testing.T) {
 		runLine(f.environ, words(x.line)...).Want(t, cli.ExitUnavailable, "",
 			"exchange: Too many requests are in flight.\n")
 		if n := len(f.requests()); n != 1 {
-			t.Errorf("%s: what was not taken in was asked %d times", x.line, n)
+			t.Errorf("%s: %d requests, none of them accepted", x.line, n)
 		}
 		r := runLine([]string{"EXCHANGE_OPERATOR_TOKEN=x", "EXCHANGE_OPERATOR=" + closedPort},
 			words(x.line)...)
 		r.WantError(t, cli.ExitUnavailable,
 			"connect: connection refused; is `exchange serve` running?")
 		if strings.Contains(r.ErrOut, "unknown") {
-			t.Errorf("nothing was sent, so the outcome is known: %s", r.ErrOut)
+			t.Errorf("nothing was sent, so the outcome is certain: %s", r.ErrOut)
 		}
 	}
 	clitest.WantFiles(t, backups)
 }
 
-// An answer without one of its parts would be shown with another meaning: `on` left out is not
-// `off`.
+// An answer without one of its parts would have another meaning: a missing `on` is not `off`.
 func TestAnAnswerThatLacksSomethingIsNotBelieved(t *testing.T) {
 	noPauses(t)
 	optional := map[string]bool{"held_until": true}

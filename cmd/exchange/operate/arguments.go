@@ -74,7 +74,7 @@ func checkReference(s string) error {
 	return checkText("the reference", s, actors.MaxReference)
 }
 
-// checkMessage checks what clients are told; empty: nothing.
+// checkMessage checks a text for clients; empty: none.
 func checkMessage(s string) error {
 	if s == "" {
 		return nil
@@ -168,7 +168,7 @@ func readRate(flag, s string) (money.Rate, error) {
 	return r, nil
 }
 
-// readAdjustment reads an amount below 0, and returns what is taken.
+// readAdjustment reads an amount below 0, and returns the amount to take.
 func readAdjustment(s string) (money.Amount, error) {
 	size, down := strings.CutPrefix(s, "-")
 	a, err := money.ParseAmount(size)

@@ -12,7 +12,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// The operator's command that has the books compared.
+// The operator's command that starts an audit of the books.
 
 const auditHelp = `Derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot and the
 journal after it, and compares them with what the running exchange has: its committed state,

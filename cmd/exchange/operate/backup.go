@@ -79,7 +79,7 @@ func (p *Commands) backup(ctx context.Context, dir string) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return "", err
 		}
-		// the key is the server's, and may be out of reach here
+		// the key is the server's, and may not be readable here
 		info, err := backup.Verify(g.Reader(f, "%s verified"), nil)
 		if err != nil {
 			return "", cli.WithExit(cli.ExitUnavailable,

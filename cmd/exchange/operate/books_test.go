@@ -44,7 +44,7 @@ The books balance: no difference was found.
 
 func end(text string) string { return `{"end":` + text + "}\n" }
 
-func TestAuditSaysWhatWasComparedAndWhatDiffers(t *testing.T) {
+func TestAuditReportsCoverageAndDifferences(t *testing.T) {
 	f := newFake(t, 200, someProgress+end(balanced))
 	runLine(f.environ, "audit").Want(t, 0, balancedText, "")
 	runLine(f.environ, "audit", "--json").Want(t, 0, balanced+"\n", "")

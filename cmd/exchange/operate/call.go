@@ -29,7 +29,7 @@ import (
 	"exchange/gateway/sign"
 )
 
-// The command that sends a request of the public API as an account's client would.
+// The command that sends a request of the public API like an account's client.
 
 const callHelp = `Sends one request of the public API, signed as the client of ACCOUNT signs it, and prints the status and the body
 of the answer. ACCOUNT is "-" for a request without a signature.
@@ -55,7 +55,7 @@ Exits with 0 if the status is 2xx, with 75 if the request may be sent again (429
 	and 503 with Retry-After) or its
 outcome is unknown (other 5xx of a POST), and with 64 otherwise.`
 
-// unsigned stands in the place of an account for a request without a signature.
+// unsigned replaces the account for a request without a signature.
 const unsigned = "-"
 
 // maxKeyFile bounds the file of --key-file, in bytes.
@@ -66,15 +66,15 @@ type apiRequest struct {
 	method string
 	path   string // with the query
 	form   string // of a POST
-	signed string // what is signed behind the key
+	signed string // signed text after the key
 }
 
 // An apiAnswer is the answer to one.
 type apiAnswer struct {
 	Status     int             `json:"status"`
-	RequestID  string          `json:"request_id,omitempty"` // by which the server's log names it
+	RequestID  string          `json:"request_id,omitempty"` // its id in the server's log
 	RetryAfter string          `json:"retry_after,omitempty"`
-	Body       json.RawMessage `json:"body"` // a text that is no JSON is a string
+	Body       json.RawMessage `json:"body"` // a text that is no JSON becomes a string
 }
 
 func (p *Commands) callCommand() *cobra.Command {
@@ -151,7 +151,7 @@ func readRequest(method, path string, fields []string) (*apiRequest, error) {
 	return r, nil
 }
 
-// readFields returns the text that is sent and signed of fields such as pair=BTC_USDT.
+// readFields returns the sent and signed text of fields such as pair=BTC_USDT.
 func readFields(fields []string) (string, error) {
 	var form []string
 	for _, f := range fields {
@@ -169,8 +169,7 @@ func readFields(fields []string) (string, error) {
 	return string(sign.AppendMessage(nil, nil, &set, false)), nil
 }
 
-// methodOf returns the method of a path that the API has with one alone; "": with two, or not at
-// all.
+// methodOf returns the method of a path with only one; "": a path with two, or an unknown one.
 func methodOf(path string) (method string) {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
 	for i := range api.Operations {
@@ -188,7 +187,7 @@ func methodOf(path string) (method string) {
 	return method
 }
 
-// keyOf returns the key that signs the requests of an account; nil: none does.
+// keyOf returns the key that signs the requests of an account; nil: none.
 func (p *Commands) keyOf(account, file string, demo bool) (*operator.NewKeyAnswer, error) {
 	file = cmp.Or(file, p.Env(config.EnvAPIKeyFile))
 	switch {
@@ -245,7 +244,7 @@ func readKeys(file string) (keys []operator.NewKeyAnswer, err error) {
 		slices.ContainsFunc(keys, func(k operator.NewKeyAnswer) bool {
 			return k.Key == "" || k.Secret == "" || k.Account == ""
 		}) {
-		// the text may have a secret, so it is not shown
+		// the text may contain a secret, so it is not shown
 		return nil, fmt.Errorf("%s does not have what `exchange key create` prints: account, key "+
 			"and secret", file)
 	}
@@ -310,8 +309,8 @@ func (p *Commands) publicClient(address string, signs bool) (*client, error) {
 }
 
 // call sends a request and prints its answer. After a refusal that names a greater nonce of the key
-// it goes once more: nothing was done. If it names the request's own, a proxy may have sent that
-// twice, so a POST may have been done.
+// it sends the request once more: nothing was done. If the refusal names the request's own nonce, a
+// proxy may have sent that twice, so a POST may have been done.
 func (p *Commands) call(ctx context.Context, server *client, r *apiRequest,
 	key *operator.NewKeyAnswer) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -326,7 +325,7 @@ func (p *Commands) call(ctx context.Context, server *client, r *apiRequest,
 	}
 	if err != nil {
 		if r.method == http.MethodPost {
-			err = adviseIfUnknown(err, lookFirst)
+			err = adviseIfUnknown(err, checkFirst)
 		}
 		return err
 	}
@@ -374,7 +373,7 @@ func (r *apiRequest) send(ctx context.Context, server *client, key *operator.New
 	return a, nil
 }
 
-// lastNonce returns the key's last nonce, which a refusal of a nonce names; 0: it is no such one.
+// lastNonce returns the key's last nonce, which a refusal of a nonce names; 0: not such a refusal.
 func (a *apiAnswer) lastNonce() uint64 {
 	var body struct {
 		Last uint64 `json:"last"`
@@ -385,8 +384,8 @@ func (a *apiAnswer) lastNonce() uint64 {
 	return body.Last
 }
 
-// lookFirst is the advice after a request of an unknown outcome.
-const lookFirst = "look before you send it again, for an order by its client_order_id"
+// checkFirst is the advice after a request of unknown outcome.
+const checkFirst = "look before you send it again, for an order by its client_order_id"
 
 func (a *apiAnswer) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "%d %s\n", a.Status, http.StatusText(a.Status))
@@ -397,7 +396,7 @@ func (a *apiAnswer) write(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "Retry-After: %s\n", cli.Plain(a.RetryAfter))
 	}
 	var text string
-	if json.Unmarshal(a.Body, &text) != nil { // it is JSON, and no text
+	if json.Unmarshal(a.Body, &text) != nil { // JSON, but not a text
 		var body bytes.Buffer
 		json.Indent(&body, a.Body, "", "  ") //nolint:errcheck // it is valid
 		text = body.String()
@@ -409,18 +408,18 @@ func (a *apiAnswer) write(w *tabwriter.Writer) {
 
 // failure returns nil for a success, and otherwise an error with its exit code.
 func (a *apiAnswer) failure(method string) error {
-	said := fmt.Sprintf("the API answered %d %s", a.Status, http.StatusText(a.Status))
+	summary := fmt.Sprintf("the API answered %d %s", a.Status, http.StatusText(a.Status))
 	switch {
 	case a.Status/100 == 2:
 		return nil
 	case a.Status == http.StatusTooManyRequests,
 		a.Status == http.StatusServiceUnavailable && a.RetryAfter != "":
 		return cli.WithExit(cli.ExitUnavailable, fmt.Errorf("%s: nothing was done, try again",
-			said))
+			summary))
 	case a.Status >= 500 && method == http.MethodPost:
-		return unknown("%s; whether it was done is unknown: %s", said, lookFirst)
+		return unknown("%s; whether it was done is unknown: %s", summary, checkFirst)
 	case a.Status >= 500:
-		return cli.WithExit(cli.ExitUnavailable, errors.New(said))
+		return cli.WithExit(cli.ExitUnavailable, errors.New(summary))
 	}
-	return cli.WithExit(cli.ExitUsage, errors.New(said))
+	return cli.WithExit(cli.ExitUsage, errors.New(summary))
 }

@@ -29,7 +29,7 @@ type publicFake struct {
 	mu    sync.Mutex // held while a request is answered
 	asked []string   // "METHOD /path form", and whether it was signed
 	nonce uint64
-	// last returns the key's last nonce when a request with a nonce comes; nil: the fake's own
+	// last returns the key's last nonce when a request with a nonce arrives; nil: the fake's own
 	last func(nonce uint64) uint64
 }
 
@@ -91,7 +91,8 @@ func (f *publicFake) verify(key string, r *http.Request, form []byte) {
 		fits = keyed.VerifyGet(&v, []byte(key), &set, []byte(r.URL.RawQuery), mac)
 	}
 	nonce, err := strconv.ParseUint(r.Header.Get("X-NONCE"), 10, 64)
-	// two calls in one millisecond have one nonce: the exchange would refuse it, and it goes again
+	// two calls in one millisecond have one nonce: the exchange refuses it, and the call is
+	// repeated
 	if !fits || key != "newest" || err != nil || nonce < f.nonce {
 		f.t.Errorf("key %q, nonce %d after %d (%v), the signature fits: %v", key, nonce, f.nonce,
 			err, fits)
@@ -135,9 +136,9 @@ func TestACallIsSignedAsTheAccountsClientSignsIt(t *testing.T) {
 	}
 }
 
-// A nonce is the time in milliseconds. Where the key has used a greater one, the call goes once
-// more, behind that; but a POST does not, if it may be its own nonce that was used.
-func TestACallGoesOnBehindTheNoncesOfOtherPrograms(t *testing.T) {
+// A nonce is the time in milliseconds. If the key has used a greater one, the call is repeated with
+// a greater one; but not a POST whose own nonce may have been used.
+func TestCallSkipsNoncesOfOtherPrograms(t *testing.T) {
 	const nanoseconds, wallets, cancel = 1_900_000_000_000_000_000, "/api/v1/wallets/",
 		"/api/v1/order-cancel-all/ all=1"
 	same := func(nonce uint64) uint64 { return min(nonce, nanoseconds) }
@@ -171,8 +172,7 @@ func TestACallGoesOnBehindTheNoncesOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// The method is that of the API's table. Where a path has both, or is not there, fields make it a
-// POST.
+// The method is that of the API's table. If a path has both, or is unknown, fields make it a POST.
 func TestACallHasTheMethodOfItsPath(t *testing.T) {
 	f := newPublicFake(t)
 	environ := []string{"EXCHANGE_LISTEN=" + f.address()}

@@ -34,19 +34,19 @@ import (
 const envOperatorName = config.EnvOperatorName
 
 const (
-	// callTimeout bounds one request to the operator's listener. It is longer than the server
-	// itself waits for its store, and for commands in flight when maintenance begins (10 s). So the
-	// server's word on the outcome arrives.
+	// callTimeout bounds one request to the operator's listener. It is longer than the server's own
+	// waits for its store, and for commands in flight when maintenance begins (10 s). So the
+	// server's answer about the outcome arrives.
 	callTimeout = 30 * time.Second
 	// maxAnswer bounds an answer, in bytes: the longest is a list of 100,000 rows.
 	maxAnswer = 1 << 30
 	// maxTokenFile bounds the token's file, in bytes.
 	maxTokenFile = 4096
-	// maxOperator bounds the operator's name, in bytes: the server takes no longer one.
+	// maxOperator bounds the operator's name, in bytes, like the server.
 	maxOperator = 64
 )
 
-// Commands are the commands that talk to a running exchange, with what their flags say.
+// Commands are the commands that talk to a running exchange, with the values of their flags.
 type Commands struct {
 	*cli.Program
 
@@ -56,8 +56,8 @@ type Commands struct {
 	as         string // the operator, for the log of actions
 }
 
-// New returns the commands of a run of the command line, whose flags have where the exchange is and
-// who asks.
+// New returns the commands of a run of the command line, whose flags name the exchange and the
+// operator.
 func New(p *cli.Program, flags *pflag.FlagSet) *Commands {
 	c := &Commands{Program: p}
 	flags.StringVar(&c.operator, "operator", "",
@@ -80,8 +80,8 @@ func New(p *cli.Program, flags *pflag.FlagSet) *Commands {
 type client struct {
 	scheme  string // http or https
 	address string // host:port, or unix:PATH
-	socket  string // the path behind unix:, "" for host:port
-	token   string // none for a socket: the system names the user
+	socket  string // path after unix:, "" for host:port
+	token   string // none for a socket: the kernel reports the user
 	source  string // where the token came from, for messages
 	as      string // the operator, for the log of actions
 	trust   *tls.Config
@@ -91,7 +91,7 @@ type client struct {
 // maxAuthorities bounds the file of --operator-ca, in bytes.
 const maxAuthorities = 1 << 20
 
-// trust returns the authorities that a client of https believes: those of the system, or those that
+// trust returns the authorities that a client of https trusts: those of the system, or those that
 // the operator named.
 func (p *Commands) trust(scheme string) (*tls.Config, error) {
 	file := p.operatorCA
@@ -107,7 +107,7 @@ func (p *Commands) trust(scheme string) (*tls.Config, error) {
 	return trust, err
 }
 
-// readCertificates reads a file of certificates in PEM form, at least one: all of them, and the
+// readCertificates reads a file with at least one certificate in PEM form: all of them, and the
 // first.
 func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 	f, err := os.Open(file)
@@ -146,8 +146,8 @@ func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 // dial is a variable for the tests.
 var dial = new(net.Dialer).DialContext
 
-// direct returns a client without proxies and redirects: the token goes to the address that was
-// named, and nowhere else. trust is for https.
+// direct returns a client without proxies and redirects: the token goes to the named address, and
+// nowhere else. trust is for https.
 func direct(trust *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust,
@@ -177,7 +177,7 @@ func (p *Commands) client() (*client, error) {
 	return c, nil
 }
 
-// reach makes what a client needs to reach its address.
+// reach prepares a client for its address.
 func (p *Commands) reach(c *client) (err error) {
 	if c.socket = config.SocketPath(c.address, p.dataFolder()); c.socket != "" {
 		c.address = "unix:" + c.socket
@@ -211,8 +211,8 @@ func (p *Commands) reach(c *client) (err error) {
 	return nil
 }
 
-// locate reads an address that is host:port, or https://host:port; hasTLS says that one without a
-// scheme speaks TLS, too. An error names what is located, and how it is written.
+// locate reads an address that is host:port, or https://host:port; with hasTLS one without a scheme
+// uses TLS, too. An error quotes the address, and gives the form.
 func (c *client) locate(what, written string, hasTLS bool) (host string, err error) {
 	given := c.address
 	if rest, ok := strings.CutPrefix(c.address, "https://"); ok {
@@ -268,7 +268,7 @@ var (
 	letterOrDigit = regexp.MustCompile(`[A-Za-z0-9]`)
 )
 
-// cleanOperator returns name in the form that the server takes, empty if nothing of it remains.
+// cleanOperator returns name in the form that the server accepts, empty if nothing of it remains.
 func cleanOperator(name string) string {
 	name = strings.Trim(notOfOperator.ReplaceAllString(name, "-"), "-")
 	name = name[:min(len(name), maxOperator)]
@@ -279,7 +279,7 @@ func cleanOperator(name string) string {
 }
 
 // token returns the bearer token and its source: the flag's file, otherwise the variable, otherwise
-// the file that the variables or the default name.
+// the file named by the variables or by default.
 func (p *Commands) token() (token, source string, err error) {
 	file := p.tokenFile
 	if file == "" {
@@ -319,7 +319,7 @@ func unknown(format string, args ...any) error {
 	return cli.WithExit(cli.ExitUnavailable, unknownError{fmt.Errorf(format, args...)})
 }
 
-// call sends one request and returns its answer, which is one of a type. in is nil for GET.
+// call sends one request and returns its answer of type out. in is nil for GET.
 func (c *client) call(ctx context.Context, path string, in any,
 	out reflect.Type) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -340,7 +340,7 @@ func (c *client) call(ctx context.Context, path string, in any,
 	return text, nil
 }
 
-// send sends one request. Its answer, whose body is the caller's to close, is a success.
+// send sends one request. It returns a successful answer, whose body the caller closes.
 func (c *client) send(ctx context.Context, path string, in any) (*http.Response, error) {
 	method, body := http.MethodGet, []byte(nil)
 	if in != nil {
@@ -378,7 +378,7 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	return nil, c.refused(response, text)
 }
 
-// do sends a request. An error says whether it may have been carried out.
+// do sends a request. An unknownError means that it may have been carried out.
 func (c *client) do(r *http.Request) (*http.Response, error) {
 	response, err := c.http.Do(r)
 	if err == nil {
@@ -404,7 +404,7 @@ func (c *client) do(r *http.Request) (*http.Response, error) {
 	return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
 }
 
-// unreachable returns the error of an exchange that took no request.
+// unreachable returns the error of an exchange that accepted no request.
 func (c *client) unreachable(err error) error {
 	hint := "is `exchange serve` running?"
 	switch {
@@ -442,7 +442,7 @@ func (c *client) refused(response *http.Response, text []byte) error {
 		return cli.WithExit(cli.ExitUnavailable, errors.New(e.Error))
 	case response.StatusCode == http.StatusServiceUnavailable &&
 		response.Header.Get("Retry-After") != "":
-		// Only a request that was not taken in is answered with a time to come again.
+		// Only a request that was not accepted is answered with a Retry-After.
 		return cli.WithExit(cli.ExitUnavailable, errors.New(e.Error))
 	case response.StatusCode >= 500:
 		return unknown("%s", e.Error)
@@ -450,7 +450,7 @@ func (c *client) refused(response *http.Response, text []byte) error {
 	return cli.WithExit(cli.ExitUsage, errors.New(e.Error))
 }
 
-// cause returns err without the method and address that net/http puts in front.
+// cause returns err without the method and address that net/http prepends.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -52,7 +52,7 @@ func TestTheClusterIsShown(t *testing.T) {
 	runLine(f.environ, "cluster", "status").WantError(t, cli.ExitUnavailable, "is not one of")
 }
 
-// A file is checked before its market part is applied, and the answer says when that counts.
+// A file is checked before its market part is applied, and the answer names the time of effect.
 func TestAFileIsApplied(t *testing.T) {
 	f := newFake(t, 200, `{"keys":["pairs","limits.max_fills"]}`)
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
@@ -95,7 +95,7 @@ func TestARunningExchangeReloads(t *testing.T) {
 	runLine(f.environ, "config", "reload").WantError(t, cli.ExitUnavailable, "is not one of")
 }
 
-func TestTheLeadIsHandedOver(t *testing.T) {
+func TestLeadershipIsHandedOver(t *testing.T) {
 	f := newFake(t, 200, `{"from":"a","to":"b"}`)
 	runLine(f.environ, "cluster", "transfer", "b").Want(t, 0, "from  a\nto    b\n", "")
 	f.wantAsked(`POST /operator/v1/cluster/transfer {"to":"b"}`)

@@ -19,12 +19,12 @@ import (
 	"exchange/gateway/operator"
 )
 
-// The deposits of a file: all of it is checked, and then one line is sent after the other.
+// The deposits of a file: first all of it is checked, and then one line is sent after the other.
 
 const (
 	// maxDepositFile bounds the file, in bytes: it is read as a whole.
 	maxDepositFile = 64 << 20
-	// shownFaults bounds the lines that an error names.
+	// shownFaults bounds the lines in an error.
 	shownFaults = 20
 )
 
@@ -37,7 +37,7 @@ type depositRow struct {
 	amount                       money.Amount
 }
 
-// A lineFault says what is wrong with a line of the file.
+// A lineFault is the fault of a line of the file.
 type lineFault struct {
 	Line  int    `json:"line"`
 	Error string `json:"error"`
@@ -45,7 +45,7 @@ type lineFault struct {
 
 func (f lineFault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Error) }
 
-// faulty returns the error of lines that are wrong, nil if there are none.
+// faulty returns the error of faulty lines, nil if there are none.
 func faulty(file, done string, faults []lineFault) error {
 	if len(faults) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (a *depositsAnswer) write(w *tabwriter.Writer) {
 	}
 }
 
-// depositFile credits the lines of a file. A reference is credited once, so the same file again
+// depositFile credits the lines of a file. A reference is credited once, so repeating the file
 // changes nothing.
 func (p *Commands) depositFile(ctx context.Context, file string) error {
 	text, err := cli.ReadOrdinary(file, maxDepositFile)
@@ -126,7 +126,7 @@ func (p *Commands) depositFile(ctx context.Context, file string) error {
 	return faulty(file, "the exchange has refused lines, and credited the others", a.Refused)
 }
 
-// readDeposits reads the lines of a file, and what is wrong with each.
+// readDeposits reads the lines of a file, and the faults of each.
 func readDeposits(text []byte) (rows []depositRow, faults []lineFault, err error) {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
@@ -184,7 +184,7 @@ func readDeposit(line int, fields []string, at map[string]int) (row depositRow, 
 	return row, cmp.Or(checkAccount(row.account), checkCurrency(row.currency), err)
 }
 
-// unknownNames returns the lines whose account or currency the exchange does not have.
+// unknownNames returns the lines whose account or currency does not exist.
 func (p *Commands) unknownNames(ctx context.Context, rows []depositRow) (faults []lineFault,
 	err error) {
 	var totals struct{ Totals []struct{ Currency string } }
@@ -196,7 +196,7 @@ func (p *Commands) unknownNames(ctx context.Context, rows []depositRow) (faults 
 		return nil, err
 	}
 	var list operator.AccountsAnswer
-	all := asking{verb: accountVerbs[1]}
+	all := invocation{verb: accountVerbs[1]}
 	if raw, err = p.askPages(ctx, all.begin()); err == nil {
 		err = json.Unmarshal(raw, &list)
 	}
@@ -223,7 +223,7 @@ func (p *Commands) unknownNames(ctx context.Context, rows []depositRow) (faults 
 	return faults, nil
 }
 
-// creditAll sends the lines, and goes on behind one that is refused. An error is why it stopped.
+// creditAll sends the lines, and continues after a refused one. An error is why it stopped.
 func (p *Commands) creditAll(ctx context.Context, rows []depositRow, a *depositsAnswer) error {
 	g := p.Progress()
 	defer g.Done()
@@ -242,7 +242,7 @@ func (p *Commands) creditAll(ctx context.Context, rows []depositRow, a *deposits
 				"again credits no line twice", r.line, err)
 		case string(d["repeated"]) == "true" && repeats == 0:
 			a.Repeated++
-		default: // also what an earlier try of this line may have credited
+		default: // also if an earlier try of this line credited it
 			a.Credited++
 			a.sums[r.currency] = a.sums[r.currency].Add(r.amount.Balance())
 		}

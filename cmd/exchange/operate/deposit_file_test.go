@@ -11,8 +11,8 @@ import (
 	"exchange/cmd/exchange/cli"
 )
 
-// A bank answers a command that credits a file: it knows two accounts and two currencies, and
-// credits a reference once.
+// A bank answers a command that credits a file: it has two accounts and two currencies, and credits
+// a reference once.
 type bank struct {
 	*fakeServer
 	deposits map[string]string // the request of each reference
@@ -150,9 +150,8 @@ func TestRefusedLinesAreNamedAndTheOthersCredited(t *testing.T) {
 			`line 3: reference \"r2\" belongs to deposit 1"}`+"\n", file))
 }
 
-// When it is not known whether a line was credited, the command stops there. The same command again
-// goes on.
-func TestAFileGoesOnAfterAFailure(t *testing.T) {
+// After an unknown outcome of a line, the command stops there. Repeating the command resumes.
+func TestDepositFileResumesAfterAFailure(t *testing.T) {
 	noPauses(t)
 	b := newBank(t)
 	file := depositsIn(t, "account,currency,amount,reference\nalice,BTC,1,r1\nbob,BTC,1,r2\n"+

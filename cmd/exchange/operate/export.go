@@ -27,11 +27,11 @@ import (
 
 // An export is one kind of rows.
 type export struct {
-	name  string // of the command, and of many rows
+	name  string // of the command, and plural of its rows
 	one   string // of one row
 	path  string
 	short string
-	about string // what --help says besides
+	about string // more text for --help
 	// columns of CSV, and those of them that a row may lack
 	header, optional []string
 	pair             bool // rows of one pair can be chosen
@@ -94,7 +94,7 @@ const (
 	fileHelp = "A file gets its name when it is whole; only its owner can read it."
 )
 
-// help returns what --help says.
+// help returns the text of --help.
 func (e *export) help() string {
 	parts := []string{exportHelp}
 	if e.about != "" {
@@ -150,7 +150,7 @@ func (p *Commands) exportCommand() *cobra.Command {
 	return cli.Group("export", "Write data for other programs", list...)
 }
 
-// exportFlags has the values of an export's flags.
+// exportFlags holds the values of an export's flags.
 type exportFlags struct{ pair, from, to, format, output string }
 
 func (p *Commands) exportOf(e *export) *cobra.Command {
@@ -187,13 +187,13 @@ func (p *Commands) exportOf(e *export) *cobra.Command {
 		if err := cli.CheckReplaceable("--output", f.output); err != nil {
 			return err
 		}
-		return p.export(ctx, &exporting{export: e, path: e.path + query,
+		return p.export(ctx, &exportRun{export: e, path: e.path + query,
 			csv: f.format == "csv"}, f.output)
 	})
 	return c
 }
 
-// query checks what is to be chosen, and returns the query for it.
+// query checks the selection, and returns its query.
 func (f *exportFlags) query(c *cobra.Command, e *export) (string, error) {
 	query := url.Values{}
 	if e.pair && c.Flags().Changed("pair") {
@@ -225,7 +225,7 @@ func (f *exportFlags) query(c *cobra.Command, e *export) (string, error) {
 	return "?" + query.Encode(), nil
 }
 
-// readTime reads a time in the form that the server takes.
+// readTime reads a time in the server's form.
 func readTime(flag, text string) (time.Time, error) {
 	for _, form := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -237,7 +237,7 @@ func readTime(flag, text string) (time.Time, error) {
 			flag, text)
 }
 
-func (p *Commands) export(ctx context.Context, e *exporting, output string) error {
+func (p *Commands) export(ctx context.Context, e *exportRun, output string) error {
 	if output == "" {
 		g := &cli.Progress{}
 		if !cli.IsTerminal(p.Stdout) { // otherwise it would stand between the rows
@@ -258,8 +258,8 @@ func (p *Commands) export(ctx context.Context, e *exporting, output string) erro
 	return p.Print(a, a.write)
 }
 
-// An exporting is an export under way.
-type exporting struct {
+// An exportRun is an export in progress.
+type exportRun struct {
 	*export
 	path string // with its query
 	csv  bool
@@ -269,7 +269,7 @@ type exporting struct {
 	sums map[string]*holdingSum // of balances, by currency
 }
 
-// A holdingSum is what accounts have in a currency.
+// A holdingSum is the sum of accounts' holdings of a currency.
 type holdingSum struct{ balance, reserve decimal.Decimal }
 
 // A balancesEnd is the last line of an export of balances.
@@ -283,13 +283,13 @@ type balancesEnd struct {
 	} `json:"totals"`
 }
 
-// writeTo writes the rows, and compares them with what the exchange says of all of them.
-func (e *exporting) writeTo(ctx context.Context, p *Commands, to io.Writer, g *cli.Progress) error {
+// writeTo writes the rows, and compares them with the exchange's own totals.
+func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *cli.Progress) error {
 	buffered := bufio.NewWriter(to)
 	table := csv.NewWriter(buffered)
 	header := func() {
 		if e.csv {
-			table.Write(e.header) //nolint:errcheck // Flush says it
+			table.Write(e.header) //nolint:errcheck // Flush returns its error
 		}
 	}
 	n := -1
@@ -300,7 +300,7 @@ func (e *exporting) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 		end, of = e.end, typeOf[operator.BalancesEnd]()
 	}
 	err := p.lines(ctx, e.path, nil, func(line []byte) error {
-		if e.rows++; e.rows == 1 { // a request that is refused leaves nothing behind
+		if e.rows++; e.rows == 1 { // a refused request leaves no file
 			header()
 		}
 		g.Show("%s %s", cli.Thousands(e.rows), e.name)
@@ -334,7 +334,7 @@ func (e *exporting) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 }
 
 // row returns the columns of a row.
-func (e *exporting) row(line []byte) ([]string, error) {
+func (e *exportRun) row(line []byte) ([]string, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(line, &fields) != nil {
 		return nil, notOfListener(line)
@@ -355,7 +355,7 @@ func (e *exporting) row(line []byte) ([]string, error) {
 }
 
 // add adds a balance to the sums of its currency. It returns false if that is none.
-func (e *exporting) add(currency, balance, reserve string) bool {
+func (e *exportRun) add(currency, balance, reserve string) bool {
 	b, err1 := decimal.NewFromString(balance)
 	r, err2 := decimal.NewFromString(reserve)
 	if err1 != nil || err2 != nil {
@@ -371,7 +371,7 @@ func (e *exporting) add(currency, balance, reserve string) bool {
 }
 
 // compare holds the sums of balances against those of the exchange.
-func (e *exporting) compare() error {
+func (e *exportRun) compare() error {
 	if e.end == nil {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// An argument that a command takes means one thing, and is one line of text that can be printed. A
-// refused argument is named in words of one line too.
+// An accepted argument means one thing, and is one line of printable text. The error about a
+// refused argument is one line too.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{"", "alice", "Alice", "a b", "1", "1e-8", "0", "-1", "10.0.0.0/8",
 		"10.1.0.0/8", "::1", "::ffff:10.0.0.0/104", "fe80::1%x", "a@b.c", "A <a@b.c>", "BTC",

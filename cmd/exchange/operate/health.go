@@ -18,8 +18,7 @@ import (
 	"exchange/config"
 )
 
-// healthTimeout bounds the wait of `health` for its answer. The supervisor's own patience is
-// longer.
+// healthTimeout bounds the wait of `health` for its answer. The supervisor's own timeout is longer.
 const healthTimeout = 3 * time.Second
 
 func (p *Commands) healthCommand() *cobra.Command {
@@ -91,8 +90,8 @@ func health(ctx context.Context, address, certFile string) error {
 	return nil
 }
 
-// thisMachine returns the host at which this machine asks a server that listens on every interface,
-// and any other host as it is.
+// thisMachine returns the address for a server of this machine that listens on every interface, and
+// any other host as it is.
 func thisMachine(host string) string {
 	ip := net.ParseIP(host)
 	switch {

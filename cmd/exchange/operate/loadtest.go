@@ -63,7 +63,7 @@ Exits with 0 when all is as it must be, 1 if --allow-refused, --stall or --growt
 if the verification finds any difference, 75 if the server could not be reached or the verification
 did not come to its end, 64 for wrong arguments.`
 
-// loadtestFlags has the values of the flags.
+// loadtestFlags holds the values of the flags.
 type loadtestFlags struct {
 	options                loadtest.Options
 	keys, mix, subscribers string
@@ -142,7 +142,7 @@ func (p *Commands) loadtestCommand() *cobra.Command {
 	return c
 }
 
-// loadtestRates adds what says how often requests are sent.
+// loadtestRates adds the flags of request rates.
 func loadtestRates(flags *pflag.FlagSet, f *loadtestFlags) {
 	flags.Float64Var(&f.options.Rate, "rate", 0,
 		"requests a second in an open loop, or where a ramp begins (default: a closed loop)")
@@ -153,7 +153,7 @@ func loadtestRates(flags *pflag.FlagSet, f *loadtestFlags) {
 	flags.DurationVar(&f.options.P99, "p99", 0, "the bound of --ramp")
 }
 
-// loadtestBounds adds what fails a test that verifies.
+// loadtestBounds adds the bounds of a test that verifies.
 func loadtestBounds(flags *pflag.FlagSet, o *loadtest.Options) {
 	flags.DurationVar(&o.Stall, "stall", 0,
 		"fail (1) if anything takes longer than this (default: never)")
@@ -165,7 +165,7 @@ func loadtestBounds(flags *pflag.FlagSet, o *loadtest.Options) {
 			"changes that came too late are no refusals")
 }
 
-// loadtest reads what the flags name, runs the test and writes its report.
+// loadtest reads the files of the flags, runs the test and writes its report.
 func (p *Commands) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFlags) (err error) {
 	o := &f.options
 	if f.mix != "" {
@@ -190,7 +190,7 @@ func (p *Commands) loadtest(ctx context.Context, c *cobra.Command, f *loadtestFl
 	if err := o.Validate(); err != nil {
 		return cli.Usage("%w", err)
 	}
-	// Now, because an impossible name must not be found out minutes later.
+	// Now, because an impossible name must not be found minutes later.
 	jsonFile, err1 := createFile(f.jsonFile)
 	htmlFile, err2 := createFile(f.htmlFile)
 	plotFile, err3 := createFile(f.plotFile)
@@ -236,7 +236,7 @@ func loadtestStages(c *cobra.Command, f *loadtestFlags) (err error) {
 	return nil
 }
 
-// loadtestOutcome is the error that a report ends with. The worst one counts.
+// loadtestOutcome is the error at the end of a report. The worst one counts.
 func loadtestOutcome(report *loadtest.Report, err error) error {
 	if report.Differs() {
 		n := report.Verification.Found

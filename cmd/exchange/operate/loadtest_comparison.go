@@ -44,7 +44,7 @@ func (p *Commands) loadtestCompareCommand() *cobra.Command {
 			return p.compareLoadtests(args[0], args[1], nil)
 		}
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(worse, "%"), 64)
-		if err != nil || !(percent >= 0 && percent <= mostWorse) { // or no number
+		if err != nil || !(percent >= 0 && percent <= mostWorse) { // or not a number
 			return cli.Usage("--worse is %q: write 0%% to %d%%, such as 10%%", worse, mostWorse)
 		}
 		return p.compareLoadtests(args[0], args[1], &percent)

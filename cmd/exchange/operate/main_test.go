@@ -60,7 +60,7 @@ func startServer(t *testing.T, h http.Handler, cert *tls.Certificate) *httptest.
 	return s
 }
 
-// A fakeServer answers like the operator's listener and notes each request.
+// A fakeServer answers like the operator's listener and records each request.
 type fakeServer struct {
 	t       *testing.T
 	url     string // host:port
@@ -272,7 +272,7 @@ func TestHealth(t *testing.T) {
 		"does not answer")
 }
 
-// must returns what came without an error.
+// must returns v, or panics at an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -16,7 +16,7 @@ import (
 
 // The operator's commands that change the nodes of a cluster.
 
-// askAgain is the time between two requests of a change that is under way.
+// askAgain is the time between two requests of a change in progress.
 const askAgain = 500 * time.Millisecond
 
 func (p *Commands) clusterAddCommand() *cobra.Command {
@@ -68,7 +68,7 @@ func membershipRequest(old, entry string) (operator.MembershipRequest, error) {
 	return operator.MembershipRequest{Node: n.Name, Address: n.Address, Old: old}, nil
 }
 
-// memberCommand completes a command that asks for a change until it is done.
+// memberCommand completes a command that repeats a change's request until it is done.
 func (p *Commands) memberCommand(c *cobra.Command, verb string,
 	parse func([]string) (operator.MembershipRequest, error)) *cobra.Command {
 	patience := c.Flags().Duration("wait", 10*time.Minute,
@@ -90,14 +90,14 @@ func (p *Commands) memberCommand(c *cobra.Command, verb string,
 	return c
 }
 
-// member asks for a change until it is done, and says each time that it has come further.
+// member repeats the request of a change until it is done, and prints each progress.
 func (p *Commands) member(ctx context.Context, path string, w *operator.MembershipRequest,
 	patience time.Duration) (json.RawMessage, error) {
 	client, err := p.client()
 	if err != nil {
 		return nil, err
 	}
-	end, said := time.Now().Add(patience), ""
+	end, printed := time.Now().Add(patience), ""
 	for {
 		var a operator.MembershipAnswer
 		raw, err := client.call(ctx, path, w, typeOf[operator.MembershipAnswer]())
@@ -111,9 +111,9 @@ func (p *Commands) member(ctx context.Context, path string, w *operator.Membersh
 		case cli.ExitCode(err) != cli.ExitUnavailable:
 			return nil, err
 		}
-		if said != err.Error() {
-			said = err.Error()
-			fmt.Fprintf(p.Stderr, "exchange: %s\n", said)
+		if printed != err.Error() {
+			printed = err.Error()
+			fmt.Fprintf(p.Stderr, "exchange: %s\n", printed)
 		}
 		if time.Now().After(end) || !wait(ctx, askAgain) {
 			return nil, cli.WithExit(cli.ExitUnavailable,

@@ -48,12 +48,12 @@ const (
 		`"display_amount":0.5,"oco_trigger_price":1.5,"oco_price":1.4}`
 )
 
-// What the recorded session of prove/recorded does not show: what is asked, and words behind an
-// answer.
+// Cases that the recorded session of prove/recorded does not show: the requests, and the texts
+// after an answer.
 func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 	const isSo = "\nIt was so already: nothing was changed.\n"
 	halted := `{"pair":"1INCH_BTC","on":false,"repeated":true,"later":1}`
-	for _, x := range []struct{ line, answer, asked, behind string }{
+	for _, x := range []struct{ line, answer, asked, after string }{
 		{"account create bob", `{"account":"bob","id":2,"email":""}`,
 			`POST /operator/v1/accounts {"name":"bob"}`, ""},
 		{"key create alice",
@@ -140,16 +140,16 @@ func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
 		f := newFake(t, 200, x.answer)
 		args := words(x.line)
 		if r := runLine(f.environ, args...); r.Code != 0 || r.ErrOut != "" ||
-			!strings.HasSuffix(r.Out, x.behind) {
-			t.Errorf("%s: %+v, want at its end\n%s", x.line, r, x.behind)
+			!strings.HasSuffix(r.Out, x.after) {
+			t.Errorf("%s: %+v, want this end:\n%s", x.line, r, x.after)
 		}
 		runLine(f.environ, append(args, "--json")...).Want(t, 0, x.answer+"\n", "")
 		f.wantAsked(x.asked, x.asked)
 	}
 }
 
-// One printer shows all answers: digits as they come, what is foreign without control characters,
-// what is empty as a dash, and columns that any row has.
+// One printer shows all answers: digits unchanged, foreign text without control characters, a dash
+// for empty values, and columns that any row has.
 func TestAnAnswerIsShownByItsType(t *testing.T) {
 	for _, x := range []struct{ line, answer, text string }{
 		{"account show alice", shownAlice, `account      alice

@@ -17,7 +17,7 @@ import (
 
 var errDiskFull = errors.New("no space left on device")
 
-// A brokenWriter takes so many bytes.
+// A brokenWriter takes room bytes.
 type brokenWriter struct{ room int }
 
 func (w *brokenWriter) Write(b []byte) (int, error) {
@@ -28,7 +28,7 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 }
 
 // The command is carried out; only its answer cannot be written. That is no broken invariant, and
-// of `audit` no difference.
+// for `audit` no difference.
 func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 	run := func(room int, environ []string, line string) (int, string) {
 		var errOut bytes.Buffer
@@ -37,28 +37,28 @@ func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 		return code, errOut.String()
 	}
 	for _, line := range []string{"export --help", "--help"} {
-		if code, said := run(0, nil, line); code != cli.ExitUnavailable ||
-			strings.Count(said, errDiskFull.Error()) != 1 {
-			t.Errorf("%s: %d %s", line, code, said)
+		if code, output := run(0, nil, line); code != cli.ExitUnavailable ||
+			strings.Count(output, errDiskFull.Error()) != 1 {
+			t.Errorf("%s: %d %s", line, code, output)
 		}
 	}
 	for _, x := range streaming {
 		for _, room := range []int{0, 30} {
 			f := newFake(t, 200, x.lines+end(x.end))
 			for _, form := range []string{"", " --json"} {
-				code, said := run(room, f.environ, x.line+form)
-				if code != cli.ExitUnavailable || strings.Count(said, errDiskFull.Error()) != 1 ||
-					strings.Count(said, "\n") != 1 {
-					t.Errorf("%s%s, room for %d bytes: %d %s", x.line, form, room, code, said)
+				code, output := run(room, f.environ, x.line+form)
+				if code != cli.ExitUnavailable || strings.Count(output, errDiskFull.Error()) != 1 ||
+					strings.Count(output, "\n") != 1 {
+					t.Errorf("%s%s, room for %d bytes: %d %s", x.line, form, room, code, output)
 				}
 			}
 		}
 	}
 	f := newFake(t, 200,
 		`{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"cli-17"}`)
-	if code, said := run(0, f.environ, "deposit alice BTC 1"); code != cli.ExitUnavailable ||
-		!strings.Contains(said, "is credited, repeat it only with --reference cli-") {
-		t.Errorf("a deposit: %d %s", code, said)
+	if code, output := run(0, f.environ, "deposit alice BTC 1"); code != cli.ExitUnavailable ||
+		!strings.Contains(output, "is credited, repeat it only with --reference cli-") {
+		t.Errorf("a deposit: %d %s", code, output)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestAnExportReplacesNothingButAFile(t *testing.T) {
 		}
 	}
 	f.wantAsked()
-	// Only looked at: a fault of the command would replace this machine's own.
+	// Only checked: a fault of the command would replace this machine's own.
 	if err := cli.CheckReplaceable("--output", os.DevNull); cli.ExitCode(err) != cli.ExitUsage ||
 		!strings.Contains(err.Error(), "a device") {
 		t.Errorf("a device: %v", err)

@@ -11,7 +11,7 @@ import (
 	"exchange/cmd/exchange/cli"
 )
 
-// What the operator's commands share. Most commands are verbs, in operator_verbs.go.
+// Shared parts of the operator's commands. Most commands are verbs, in verbs.go.
 
 // ask makes a request that changes nothing.
 func (p *Commands) ask(ctx context.Context, path string, out reflect.Type) (json.RawMessage,
@@ -23,8 +23,8 @@ func (p *Commands) ask(ctx context.Context, path string, out reflect.Type) (json
 	return c.call(ctx, path, nil, out)
 }
 
-// change makes a request that changes something, once. When it is not known whether it did, the
-// error says so, and advice how to find out.
+// change makes a request that changes something, once. If the outcome is unknown, the error
+// contains it, and the advice how to find out.
 func (p *Commands) change(ctx context.Context, path string, in any, out reflect.Type,
 	advice string) (json.RawMessage, error) {
 	c, err := p.client()
@@ -35,14 +35,14 @@ func (p *Commands) change(ctx context.Context, path string, in any, out reflect.
 	return raw, adviseIfUnknown(err, advice)
 }
 
-// repeatIt is the advice after a change that comes to the same however often it is made.
+// repeatIt is the advice after an idempotent change.
 const repeatIt = "run the same command again until it answers"
 
-// pauses lie between the tries of a request that may be repeated.
+// pauses are between the tries of a repeatable request.
 var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
-// changeUntilKnown makes a request that the server carries out once, even if it comes again, and
-// repeats it some times while its outcome is unknown. It returns how often it was repeated.
+// changeUntilKnown makes a request that the server carries out once, even if it arrives again, and
+// repeats it some times while its outcome is unknown. It returns the number of repeats.
 func (p *Commands) changeUntilKnown(ctx context.Context, path string, in any,
 	out reflect.Type, advice string) (raw json.RawMessage, repeats int, err error) {
 	c, err := p.client()
@@ -92,7 +92,7 @@ const maxList = 100_000
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // answerIf prints an answer, unless there is an error.
-func (p *Commands) answerIf(err error, x *asking, raw json.RawMessage) error {
+func (p *Commands) answerIf(err error, x *invocation, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 // The operator's command that lists every change of an account's balances.
 
-// statementBlock is the number of lines that are brought into columns at once, so that a long list
-// begins to appear and need not fit into memory.
+// statementBlock is the number of lines formatted into columns at once, so that a long list begins
+// to appear and need not fit into memory.
 const statementBlock = 5000
 
 func (p *Commands) statementCommand() *cobra.Command {

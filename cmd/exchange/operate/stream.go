@@ -12,15 +12,15 @@ import (
 	"exchange/cmd/exchange/cli"
 )
 
-// Commands with long answers share this file: answers come line by line, and a line on the terminal
-// shows the progress.
+// Shared by commands with long answers: answers come line by line, and a line on the terminal shows
+// the progress.
 
 // maxLine bounds one line of a long answer, in bytes: the longest is the audit's report.
 const maxLine = 16 << 20
 
-// lines asks for a long answer and gives each of its lines to fn, but the last: its end, which is
-// one of a type, becomes end. The slice is valid during the call only. An answer that breaks off is
-// an error, even if its first lines were good.
+// lines requests a long answer and gives each of its lines to fn, except the last: its end, which
+// is one of a type, becomes end. The slice is valid during the call only. An answer that breaks off
+// is an error, even if its first lines were good.
 func (p *Commands) lines(ctx context.Context, path string, in any, fn func(line []byte) error,
 	of reflect.Type, end any) error {
 	c, err := p.client()
@@ -72,14 +72,14 @@ func lastLine(line []byte, of reflect.Type, end any) error {
 	return nil
 }
 
-// notOfListener is the error of a line that means nothing.
+// notOfListener is the error of a malformed line.
 func notOfListener(line []byte) error {
 	return cli.WithExit(cli.ExitUnavailable,
 		fmt.Errorf("the answer is not one of an exchange's operator listener: %.80q", line))
 }
 
-// brokeOff is the error of an answer that is not whole. Nothing was changed, so it can be asked for
-// again.
+// brokeOff is the error of an incomplete answer. Nothing was changed, so the request can be
+// repeated.
 func (c *client) brokeOff(err error) error {
 	return cli.WithExit(cli.ExitUnavailable,
 		fmt.Errorf("the answer of the exchange at %s broke off and is not whole: %w", c.address,

@@ -49,7 +49,7 @@ func TestOperatorsSpeakTLSToTrustedServers(t *testing.T) {
 	ok(runLine(f.environ, "account", "list", "--operator-ca", authority, "--operator",
 		strings.Replace(f.url, "127.0.0.1", "localhost", 1)))
 
-	// A client that is not trusted is told nothing.
+	// An untrusted server receives nothing.
 	other := filepath.Join(t.TempDir(), "other.pem")
 	worked(t, os.WriteFile(other, tlstest.New(t).Text(), 0o600))
 	runLine(f.environ, list...).WantError(t, cli.ExitUsage,
@@ -104,7 +104,7 @@ func TestHealthAsksAListenerWithTLS(t *testing.T) {
 	other := t.TempDir()
 	tlstest.New(t).Write(other, 1, time.Now().Add(time.Hour))
 	otherFile, _, _ := tlstest.Files(other)
-	// On this machine the present content of the file does not matter: the earlier certificate may
+	// On this machine the present content of the file does not matter: the previous certificate may
 	// be served.
 	for _, file := range []string{otherFile, keyFile, filepath.Join(other, "gone")} {
 		runLine(nil, "health", "--listen", "127.0.0.1:"+port, "--tls-cert-file", file).Want(t, 0,

@@ -19,29 +19,29 @@ import (
 )
 
 // A verb is a command that makes one request of the operator's API, and prints the answer.
-// Arguments and flags are members of the request, whose type says what they are: a flag is named
-// like its member.
+// Arguments and flags are members of the request, described by its type: a flag is named like its
+// member.
 type verb struct {
-	use         string // the command behind its group, with its arguments
+	use         string // the command after its group, with its arguments
 	short, long string
 	example     string
-	route       string         // method, and path behind /operator/v1/
-	args        string         // members that the arguments are; "[member]" may be left out
+	route       string         // method, and path after /operator/v1/
+	args        string         // members given as arguments; "[member]" may be left out
 	flags       string         // members that are flags; "member!" must be given
 	with        map[string]any // members that the command sets
 	usual       uint64         // limit of a list without --limit
-	// once is the advice after an unknown outcome of what is not repeated; "": a change is repeated
-	// until its outcome is known.
+	// once is the advice after an unknown outcome of a change that is not repeated; "": a change is
+	// repeated until its outcome is known.
 	once  string
 	pages bool   // the answer comes in pages
 	done  string // words after the answer as text
-	// check checks and completes a request; nil: its members are checked alone.
-	check func(x *asking) error
-	run   func(ctx context.Context, p *Commands, x *asking) error // nil: send and show
+	// check checks and completes a request; nil: only its members are checked.
+	check func(x *invocation) error
+	run   func(ctx context.Context, p *Commands, x *invocation) error // nil: send and show
 }
 
-// An asking is one use of a verb.
-type asking struct {
+// An invocation is one use of a verb.
+type invocation struct {
 	verb
 	command      *cobra.Command
 	method, path string
@@ -59,7 +59,7 @@ func (p *Commands) commandsOf(verbs []verb) (list []*cobra.Command) {
 }
 
 func (p *Commands) commandOf(v *verb) *cobra.Command {
-	x := (&asking{verb: *v}).begin()
+	x := (&invocation{verb: *v}).begin()
 	c := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example}
 	x.command = c
 	c.Args = takesUpTo(argumentsOf(v.use))
@@ -86,8 +86,8 @@ func (p *Commands) commandOf(v *verb) *cobra.Command {
 	return c
 }
 
-// begin gives an asking an empty request of its route.
-func (x *asking) begin() *asking {
+// begin gives an invocation an empty request of its route.
+func (x *invocation) begin() *invocation {
 	x.method, x.path, _ = strings.Cut(x.route, " ")
 	x.path, x.given = "/operator/v1/"+x.path, map[string]string{}
 	in, out := operator.Types(x.method, x.path)
@@ -98,7 +98,7 @@ func (x *asking) begin() *asking {
 	return x
 }
 
-// argumentsOf returns the arguments that must be there, by name, and how many more may be.
+// argumentsOf returns the required arguments by name, and the number of optional ones.
 func argumentsOf(use string) (names []string, more int) {
 	for _, word := range strings.Fields(use)[1:] {
 		switch {
@@ -113,7 +113,7 @@ func argumentsOf(use string) (names []string, more int) {
 	return names, more
 }
 
-// takesUpTo checks that the named arguments are there, and at most so many more.
+// takesUpTo checks that the named arguments are there, and at most more others.
 func takesUpTo(names []string, more int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		more := min(max(len(args)-len(names), 0), more)
@@ -122,7 +122,7 @@ func takesUpTo(names []string, more int) cobra.PositionalArgs {
 }
 
 // member returns a member of the request, and its field.
-func (x *asking) member(name string) (reflect.Value, operator.Member) {
+func (x *invocation) member(name string) (reflect.Value, operator.Member) {
 	for _, f := range reflect.VisibleFields(x.in.Type()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name && !f.Anonymous {
 			return x.in.FieldByIndex(f.Index), operator.MemberOf(&f)
@@ -132,7 +132,7 @@ func (x *asking) member(name string) (reflect.Value, operator.Member) {
 }
 
 // set sets a member.
-func (x *asking) set(name string, value any) {
+func (x *invocation) set(name string, value any) {
 	v, _ := x.member(name)
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -142,7 +142,7 @@ func (x *asking) set(name string, value any) {
 }
 
 // text returns a member that is text.
-func (x *asking) text(name string) string {
+func (x *invocation) text(name string) string {
 	v, _ := x.member(name)
 	return v.String()
 }
@@ -150,7 +150,7 @@ func (x *asking) text(name string) string {
 func flagOf(member string) string { return strings.ReplaceAll(member, "_", "-") }
 
 // flag adds the flag of a member.
-func (x *asking) flag(name string, required bool) {
+func (x *invocation) flag(name string, required bool) {
 	v, m := x.member(name)
 	about := strings.ToLower(m.Text[:1]) + m.Text[1:]
 	if required {
@@ -174,7 +174,7 @@ func (x *asking) flag(name string, required bool) {
 
 // A memberFlag is the value of a member's flag.
 type memberFlag struct {
-	x    *asking
+	x    *invocation
 	name string
 	v    reflect.Value
 }
@@ -196,7 +196,7 @@ func (f *memberFlag) Type() string {
 	return "string"
 }
 
-// Set implements pflag.Value. Lists may be given again; of all else the last one counts.
+// Set implements pflag.Value. Lists may be given repeatedly; otherwise the last one counts.
 func (f *memberFlag) Set(text string) error {
 	if before, there := f.x.given[f.name]; there && f.v.Kind() == reflect.Slice {
 		text = before + "," + text
@@ -211,7 +211,7 @@ func (f *memberFlag) Set(text string) error {
 }
 
 // read reads the arguments and the flags into the request.
-func (x *asking) read(args []string) error {
+func (x *invocation) read(args []string) error {
 	for i, name := range strings.Fields(x.args) {
 		if name = strings.Trim(name, "[]"); i < len(args) {
 			if _, twice := x.given[name]; twice {
@@ -246,7 +246,7 @@ func (x *asking) read(args []string) error {
 }
 
 // readMember checks the text of a member, and sets it.
-func (x *asking) readMember(name, text string) error {
+func (x *invocation) readMember(name, text string) error {
 	v, m := x.member(name)
 	of := v.Type()
 	if of.Kind() == reflect.Pointer {
@@ -284,7 +284,7 @@ func (x *asking) readMember(name, text string) error {
 }
 
 // readNumber reads an id, or a number with bounds.
-func (x *asking) readNumber(name, text string, m *operator.Member) (uint64, error) {
+func (x *invocation) readNumber(name, text string, m *operator.Member) (uint64, error) {
 	most, bounded := m.Bound("max")
 	n, err := strconv.ParseUint(text, 10, 64)
 	switch {
@@ -310,7 +310,7 @@ var readLists = map[string]func([]string) ([]string, error){
 }
 
 // body returns the body of a POST; nil of a GET, whose members are in its address.
-func (x *asking) body() (address string, body any) {
+func (x *invocation) body() (address string, body any) {
 	if x.method == "POST" {
 		return x.path, x.in.Addr().Interface()
 	}
@@ -330,7 +330,7 @@ func (x *asking) body() (address string, body any) {
 
 // send makes the request. A change is repeated until its outcome is known, unless it has advice for
 // that case.
-func (p *Commands) send(ctx context.Context, x *asking) (raw json.RawMessage, repeats int,
+func (p *Commands) send(ctx context.Context, x *invocation) (raw json.RawMessage, repeats int,
 	err error) {
 	address, body := x.body()
 	switch {
@@ -348,7 +348,7 @@ func (p *Commands) send(ctx context.Context, x *asking) (raw json.RawMessage, re
 }
 
 // answer prints an answer.
-func (p *Commands) answer(x *asking, raw json.RawMessage, repeats int) error {
+func (p *Commands) answer(x *invocation, raw json.RawMessage, repeats int) error {
 	if err := p.show(x.out, raw); err != nil || p.JSON {
 		return err
 	}
@@ -372,15 +372,15 @@ func (p *Commands) answer(x *asking, raw json.RawMessage, repeats int) error {
 	return nil
 }
 
-// length returns how many elements a list has.
+// length returns the number of elements of a list.
 func length(raw json.RawMessage) int {
 	list, _ := elements(raw)
 	return len(list)
 }
 
-// askPages asks for one page after the other, until there are as many rows as the limit allows, and
-// returns them as one. `next` is there if there may be more.
-func (p *Commands) askPages(ctx context.Context, x *asking) (json.RawMessage, error) {
+// askPages requests one page after the other, up to the limit of rows, and returns them as one.
+// `next` is present if there may be more.
+func (p *Commands) askPages(ctx context.Context, x *invocation) (json.RawMessage, error) {
 	limit := uint64(math.MaxUint64)
 	if f := x.in.FieldByName("Limit"); x.usual > 0 {
 		limit = f.Uint()
@@ -404,7 +404,7 @@ func (p *Commands) askPages(ctx context.Context, x *asking) (json.RawMessage, er
 				all[c.name], rows = append(all[c.name], list...), rows+uint64(len(list))
 			}
 		}
-		more = x.goOn(last)
+		more = x.nextPage(last)
 	}
 	whole := []byte{'{'}
 	for _, c := range columnsOf(x.out) {
@@ -420,12 +420,12 @@ func (p *Commands) askPages(ctx context.Context, x *asking) (json.RawMessage, er
 	return append(whole, '}'), nil
 }
 
-// pageOfRows is how many rows the server puts on a page by itself.
+// pageOfRows is the server's default number of rows on a page.
 const pageOfRows = 1000
 
-// goOn has the request ask for the page behind one, and reports whether there may be more: a page
-// says where the next begins, as `next` and of orders as `after`, too.
-func (x *asking) goOn(page members) bool {
+// nextPage makes the request ask for the next page, and reports whether there may be more: a page
+// has the begin of the next one as `next`, and for orders as `after`, too.
+func (x *invocation) nextPage(page members) bool {
 	next, after := page["next"], page["after"]
 	if before := x.in.FieldByName("Before"); before.IsValid() {
 		before.SetUint(number(next))

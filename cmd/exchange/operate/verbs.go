@@ -17,7 +17,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// Commands returns the commands that stand alone, and the groups that are the operator's alone.
+// Commands returns the commands without a group, and the groups of the operator alone.
 func (p *Commands) Commands() []*cobra.Command {
 	alone := p.commandsOf(aloneVerbs)
 	return []*cobra.Command{alone[0],
@@ -68,7 +68,7 @@ var aloneVerbs = []verb{
 			"with it. Without --reference a new one is made, and named in the answer.",
 		example: "  exchange adjust alice BTC -0.5 --reason 'wire 7 was credited twice'",
 		route:   "POST adjustments", args: "account currency amount", flags: "reference reason!",
-		check: func(x *asking) error {
+		check: func(x *invocation) error {
 			amount, err := readAdjustment(x.text("amount"))
 			x.set("amount", "-"+amount.String())
 			if text, given := x.given["reference"]; given {
@@ -79,7 +79,7 @@ var aloneVerbs = []verb{
 			}
 			return err
 		},
-		run: func(ctx context.Context, p *Commands, x *asking) error {
+		run: func(ctx context.Context, p *Commands, x *invocation) error {
 			return p.sendOnce(ctx, x, "adjust-", "taken", "the adjustment is made")
 		},
 	},
@@ -128,18 +128,18 @@ var depositVerb = verb{
 		"another deposit, are named; the others are credited. The same file again credits " +
 		"what is missing, and nothing twice.",
 	route: "POST deposits", args: "account currency amount", flags: "reference",
-	check: func(x *asking) error {
+	check: func(x *invocation) error {
 		amount, err := readAmount(x.text("amount"))
 		x.set("amount", amount.String())
 		return err
 	},
-	run: func(ctx context.Context, p *Commands, x *asking) error {
+	run: func(ctx context.Context, p *Commands, x *invocation) error {
 		return p.sendOnce(ctx, x, "cli-", "credited", "the deposit is credited")
 	},
 }
 
 // sendOnce makes a request whose reference counts once, and makes a new one if none was given.
-func (p *Commands) sendOnce(ctx context.Context, x *asking, prefix, verb, done string) error {
+func (p *Commands) sendOnce(ctx context.Context, x *invocation, prefix, verb, done string) error {
 	reference, given := x.given["reference"]
 	if !given {
 		reference = prefix + strings.ToLower(rand.Text())
@@ -151,7 +151,7 @@ func (p *Commands) sendOnce(ctx context.Context, x *asking, prefix, verb, done s
 		return err
 	}
 	if !given && repeats > 0 {
-		// no other command knows a new reference: the first try of this one had landed
+		// no other command has a new reference: the first try of this one succeeded
 		n, _ := parseMembers(raw)
 		delete(n, "repeated")
 		raw, _ = json.Marshal(n)
@@ -166,7 +166,7 @@ func (p *Commands) sendOnce(ctx context.Context, x *asking, prefix, verb, done s
 func (p *Commands) accountCommands() []*cobra.Command {
 	var totals bool
 	verbs := append([]verb{}, accountVerbs...)
-	verbs[1].run = func(ctx context.Context, p *Commands, x *asking) error {
+	verbs[1].run = func(ctx context.Context, p *Commands, x *invocation) error {
 		raw, err := p.askPages(ctx, x)
 		if err != nil || !totals {
 			return p.answerIf(err, x, raw)
@@ -210,7 +210,7 @@ var accountVerbs = []verb{
 		use: "email NAME ADDRESS", short: "Give an account another e-mail address, and hold its " +
 			"withdraws for 48 hours",
 		route: "POST accounts/email", args: "account email",
-		check: func(x *asking) error {
+		check: func(x *invocation) error {
 			if x.text("email") == "" {
 				return cli.Usage("an account that has an address cannot lose it: name the new one")
 			}
@@ -304,10 +304,10 @@ var orderVerbs = []verb{
 	{
 		use: "cancel ID", short: "Cancel an open order of any account",
 		route: "POST orders/cancel", args: "order", done: "The order is cancelled.",
-		run: func(ctx context.Context, p *Commands, x *asking) error {
+		run: func(ctx context.Context, p *Commands, x *invocation) error {
 			raw, repeats, err := p.send(ctx, x)
 			if repeats > 0 && cli.ExitCode(err) == cli.ExitUsage {
-				// The order is closed, but this does not say by whom.
+				// The order is closed, but the cause is unknown.
 				return unknown(
 					"%s; an earlier try of this command may have cancelled it: `exchange "+
 						"actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
@@ -325,8 +325,8 @@ var orderVerbs = []verb{
 	},
 }
 
-// cancelAll finds out what its argument names. Without any name it would cancel all orders.
-func cancelAll(ctx context.Context, p *Commands, x *asking) error {
+// cancelAll resolves its argument's name. Without any name it would cancel all orders.
+func cancelAll(ctx context.Context, p *Commands, x *invocation) error {
 	if args := x.command.Flags().Args(); len(args) == 1 {
 		kind, err := accountOrPair(args[0])
 		if err != nil {
@@ -357,7 +357,7 @@ func cancelAll(ctx context.Context, p *Commands, x *asking) error {
 	return err
 }
 
-// accountOrPair says what a name is of.
+// accountOrPair returns the kind of a name.
 func accountOrPair(name string) (kind string, err error) {
 	switch isPair := validPair.MatchString(name); {
 	case isPair && validName.MatchString(name): // only digits, such as 1_2
@@ -399,7 +399,7 @@ const (
 	resuming = "Take orders on a pair again"
 )
 
-func checkHalt(x *asking) error {
+func checkHalt(x *invocation) error {
 	pair, given := x.given["pair"]
 	name := strings.TrimPrefix(x.command.CommandPath(), "exchange ")
 	switch all := x.in.FieldByName("All").Bool(); {
@@ -421,7 +421,7 @@ var feeVerbs = []verb{
 			"fraction that is taken of what the account receives: 0.001 is 0.1 %, and 0 is no " +
 			"fee.",
 		route: "POST fees", args: "account pair", flags: "maker! taker!",
-		check: func(x *asking) error {
+		check: func(x *invocation) error {
 			for _, name := range []string{"maker", "taker"} {
 				rate, err := readRate("--"+name, x.text(name))
 				if err != nil {
@@ -446,7 +446,7 @@ var feeVerbs = []verb{
 }
 
 // setFees shows the rates in percent, too, so that an operator sees the mistake of 0.5 for 0.5 %.
-func setFees(ctx context.Context, p *Commands, x *asking) error {
+func setFees(ctx context.Context, p *Commands, x *invocation) error {
 	raw, repeats, err := p.send(ctx, x)
 	if err != nil {
 		return err
@@ -535,14 +535,14 @@ func (p *Commands) configApplyCommand() *cobra.Command {
 			"`exchange cluster transfer` begins. It is refused if a pair is missing in which " +
 			"orders are open, or a currency that accounts hold.",
 		route: "POST cluster/apply", once: repeatIt,
-		run: func(ctx context.Context, p *Commands, x *asking) error {
+		run: func(ctx context.Context, p *Commands, x *invocation) error {
 			raw, _, err := p.send(ctx, x)
 			n, _ := parseMembers(raw)
 			x.done = cli.Either(length(n["keys"]) == 0, "The cluster has this market part already.",
 				"It counts from the next term on: `exchange cluster transfer` begins one.")
 			return p.answerIf(err, x, raw)
 		},
-		check: func(x *asking) error {
+		check: func(x *invocation) error {
 			cfg, err := p.Load(&from)
 			if err != nil {
 				return err

@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/archive"
 )
 
-// An auditable is the server's archive for audits, read with the server's keys of that moment, and
-// retired ones.
+// An auditable is the server's archive for audits, read with the server's present keys, and retired
+// ones.
 type auditable struct {
 	*archive.Archive
 	cfg *config.Config
@@ -26,7 +26,7 @@ func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 	keys, err := seal.Load(os.Getenv(config.EnvSecretKey), a.cfg.SecretKeyFile, false)
 	if err == nil {
 		if err = a.Provable(keys); errors.Is(err, persistence.ErrCorrupt) {
-			err = nil // the audit comes to it
+			err = nil // the audit reports it
 		}
 	}
 	if err != nil {
@@ -35,7 +35,7 @@ func (a auditable) Open(authenticated bool) (audit.Archive, error) {
 	return a.Under(keys), nil
 }
 
-// bringKey tells how an operator brings back a missing key.
+// bringKey describes how an operator brings back a missing key.
 func bringKey(cfg *config.Config) string {
 	return fmt.Sprintf(
 		"bring the server's secret key of that time to %s, or as a further line into it, "+

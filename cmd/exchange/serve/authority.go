@@ -14,13 +14,13 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// The commands that replace the authority of a cluster whose ca.key, or a node's key, was stolen.
+// The commands that replace a cluster's authority after a theft of ca.key or a node's key.
 
 // authorityAnswer is the output of the commands about the authority.
 type authorityAnswer struct {
 	Cluster string `json:"cluster"`
 	Folder  string `json:"folder"`
-	// Authorities is how many the certificate's file has. The first one signs.
+	// Authorities is the number of authorities in the certificate's file. The first one signs.
 	Authorities int `json:"authorities"`
 }
 
@@ -55,8 +55,8 @@ func (p *Commands) clusterAuthorityCommand() *cobra.Command {
 	return c
 }
 
-// rotateAuthority puts a new authority before the others. It needs no key of theirs, so what broke
-// off is done again.
+// rotateAuthority puts a new authority before the others. It needs no key of theirs, so an
+// interrupted rotation is repeated.
 func rotateAuthority(dir string) (*authorityAnswer, error) {
 	c := &clusterFolder{dir: dir}
 	id, err := os.ReadFile(c.file(clusterIDName))
@@ -80,7 +80,7 @@ func rotateAuthority(dir string) (*authorityAnswer, error) {
 	return &authorityAnswer{made.Cluster(), dir, len(all)}, err
 }
 
-// retireAuthorities leaves the first authority alone.
+// retireAuthorities leaves only the first authority.
 func retireAuthorities(dir string) (*authorityAnswer, error) {
 	c, err := openClusterFolder(dir)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 	}
 }
 
-// What serve refuses without a look at its store, config check refuses, and both say all of it.
+// config check refuses everything that serve refuses without opening its store, and both report all
+// of it.
 func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
@@ -97,7 +98,7 @@ func TestConfigCheckRefusesTheFilesThatServeRefuses(t *testing.T) {
 	}
 }
 
-// The same of folders, names and addresses. What a disk that is mounted late can mend is 75.
+// The same for folders, names and addresses. Faults that a late mount can fix are 75.
 func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file, none := filepath.Join(dir, "file"), filepath.Join(dir, "none")
@@ -131,15 +132,15 @@ func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
 		for _, x := range strings.Fields(given) {
 			environ = append(environ, "EXCHANGE_"+x)
 		}
-		var said [2]string
+		var logged [2]string
 		for i, command := range [][]string{{"config", "check"}, {"serve"}} {
 			r := runLine(environ, append(command, "--log-level", "error")...)
-			if said[i] = r.ErrOut; r.Code != want.code || !strings.Contains(r.ErrOut, want.text) {
+			if logged[i] = r.ErrOut; r.Code != want.code || !strings.Contains(r.ErrOut, want.text) {
 				t.Errorf("%s %s: code %d, %s; want %v", command, given, r.Code, r.ErrOut, want)
 			}
 		}
-		if said[0] != said[1] {
-			t.Errorf("config check says %q, and serve %q", said[0], said[1])
+		if logged[0] != logged[1] {
+			t.Errorf("config check says %q, and serve %q", logged[0], logged[1])
 		}
 		wantNames(t, dir, "file")
 	}

@@ -19,7 +19,7 @@ func (p *Commands) OfCluster() []*cobra.Command {
 		p.clusterAuthorityCommand(), p.clusterSurviveCommand()}
 }
 
-// clusterNode is a node's part of what the commands print.
+// clusterNode is a node's part of the commands' output.
 type clusterNode struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`

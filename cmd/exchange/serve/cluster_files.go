@@ -22,7 +22,7 @@ import (
 //	ca.crt          the certificate of its authority
 //	exchange.key    the key that seals API secrets, the same on all nodes
 //	operator.token  the token of operators' commands, the same on all nodes
-//	ca.key          the authority's key: a process that has it can be any node
+//	ca.key          the authority's key: its holder can impersonate any node
 //	node.crt        the node's certificate
 //	node.key        its key
 //
@@ -67,7 +67,7 @@ func newClusterFolder(dir string) (*clusterFolder, error) {
 		config.OperatorTokenName: newToken() + "\n"})
 }
 
-// openClusterFolder reads what newClusterFolder has made.
+// openClusterFolder reads the files of newClusterFolder.
 func openClusterFolder(dir string) (*clusterFolder, error) {
 	c := &clusterFolder{dir: dir}
 	cert, err1 := os.ReadFile(c.file(authorityName))
@@ -86,7 +86,7 @@ func openClusterFolder(dir string) (*clusterFolder, error) {
 
 func (c *clusterFolder) file(name string) string { return filepath.Join(c.dir, name) }
 
-// write writes files below the folder, each for its owner alone, where there are none.
+// write writes files below the folder, each for its owner alone, and overwrites none.
 func (c *clusterFolder) write(below string, files map[string]string) error {
 	for name, text := range files {
 		if err := seal.WriteSecret(c.file(filepath.Join(below, name)), text); err != nil {
@@ -96,7 +96,7 @@ func (c *clusterFolder) write(below string, files map[string]string) error {
 	return nil
 }
 
-// certify makes the folder of a node, which must not be there.
+// certify makes the folder of a node, which must not exist yet.
 func (c *clusterFolder) certify(node string) (dir string, err error) {
 	cert, key, err := c.authority.Issue(node)
 	if err != nil {
@@ -112,14 +112,14 @@ func (c *clusterFolder) certify(node string) (dir string, err error) {
 	switch {
 	case err == nil:
 		files[config.OperatorTokenName] = string(token)
-	case !errors.Is(err, fs.ErrNotExist): // there need be none
+	case !errors.Is(err, fs.ErrNotExist): // it may be missing
 		return "", cli.WithExit(cli.ExitUsage, err)
 	}
 	return c.folder(node, files)
 }
 
-// certifyObserver makes the folder of an observer, which must not be there. It has neither
-// the secret key nor the operator's token.
+// certifyObserver makes the folder of an observer, which must not exist yet. It has neither the
+// secret key nor the operator's token.
 func (c *clusterFolder) certifyObserver(name string) (dir string, err error) {
 	cert, key, err := c.authority.IssueObserver(name)
 	if err != nil {
@@ -129,8 +129,8 @@ func (c *clusterFolder) certifyObserver(name string) (dir string, err error) {
 		certificateKey: string(key)})
 }
 
-// folder makes the folder of a node or an observer, which has the cluster's id and the authority's
-// certificate besides.
+// folder makes the folder of a node or an observer, with the cluster's id and the authority's
+// certificate as well.
 func (c *clusterFolder) folder(name string, files map[string]string) (dir string, err error) {
 	ca, err := os.ReadFile(c.file(authorityName))
 	if err != nil {
@@ -150,8 +150,8 @@ func (c *clusterFolder) folder(name string, files map[string]string) (dir string
 // plainCluster is the id of a cluster without certificates, on the loopback.
 const plainCluster = "local"
 
-// loadNode reads the cluster's id and this node's credentials. Without a folder the nodes speak
-// plainly.
+// loadNode reads the cluster's id and this node's credentials. Without a folder the nodes use plain
+// connections.
 func loadNode(c *config.Cluster) (id string, _ *replicated.Credentials, err error) {
 	if c.Folder == "" {
 		return plainCluster, nil, nil

@@ -12,7 +12,7 @@ import (
 	"exchange/config"
 )
 
-// Each node gets what it needs and nothing of the others', for its owner alone.
+// Each node gets the files it needs and nothing of the others', for its owner alone.
 func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	nodes := []string{"a=10.0.0.1:7000", "b=10.0.0.2:7000", "c=10.0.0.3:7000"}
@@ -75,8 +75,8 @@ func TestTheFilesOfAClusterAreMadeOnceAndForTheirOwnersOnly(t *testing.T) {
 	refusesOpenKeys(t, dir)
 }
 
-// A node that trusts two authorities is understood by those of either, and what a retired one has
-// signed proves nothing.
+// A node that trusts two authorities is understood by those of either, and a retired authority's
+// signatures prove nothing.
 func TestAnAuthorityIsReplacedBesideTheOneBefore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	does := func(args ...string) {
@@ -104,7 +104,7 @@ func TestAnAuthorityIsReplacedBesideTheOneBefore(t *testing.T) {
 	if !proves("a", "both") || proves("both", "a") {
 		t.Error("a node that trusts both authorities does not, or one that trusts the first does")
 	}
-	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil { // it broke off
+	if err := os.Remove(filepath.Join(dir, "ca.key")); err != nil { // the command was interrupted
 		t.Fatal(err)
 	}
 	does("authority", "rotate", dir)
@@ -115,7 +115,7 @@ func TestAnAuthorityIsReplacedBesideTheOneBefore(t *testing.T) {
 	}
 }
 
-// observerHasNoSecret makes an observer, which gets what proves its name, and no secret of the
+// observerHasNoSecret makes an observer, whose files prove its name, and include no secret of the
 // cluster.
 func observerHasNoSecret(t *testing.T, dir string) {
 	t.Helper()

@@ -20,14 +20,14 @@ import (
 	"exchange/persistence"
 )
 
-// A place is this process's place in its cluster, for the gateway: what it knows of the others, and
-// the operator's wish to hand the lead over. It is there before the node is.
+// A clusterView is this process's view of its cluster, for the gateway, with the operator's
+// requests to hand over leadership. It exists before the node does.
 type clusterView struct {
 	name, url string
 	observer  bool
 	tick      time.Duration
 	joined    atomic.Pointer[joined] // nil: the node has not joined yet
-	wishes    chan *transfer
+	transfers chan *transfer
 	market    *market
 	starting  atomic.Bool // see operator.Standing
 }
@@ -36,29 +36,29 @@ type clusterView struct {
 type joined struct {
 	replica persistence.Replica
 	node    *node.Node // nil: it only votes
-	fault   error      // why it only votes
+	fault   error      // the reason why it only votes
 }
 
-// A wish is to hand the lead over to a node, "" to any. done has room for the answer.
+// A transfer hands leadership over to a node, "" to any. done has room for the answer.
 type transfer struct {
 	ctx  context.Context
 	to   string
 	done chan error
 }
 
-// newPlace returns nil for an exchange on one machine.
+// newClusterView returns nil for an exchange on one machine.
 func newClusterView(cfg *config.Config, log *slog.Logger) *clusterView {
 	c := &cfg.Cluster
 	if !c.On() {
 		return nil
 	}
 	return &clusterView{name: c.Node, url: c.PublicURL, observer: c.Observer,
-		tick:   config.Ms(c.TickMs),
-		wishes: make(chan *transfer), market: newMarket(cfg, log)}
+		tick:      config.Ms(c.TickMs),
+		transfers: make(chan *transfer), market: newMarket(cfg, log)}
 }
 
-// owner names this node, and where clients reach it, in its claims: so all nodes learn both, and
-// learn them in the journal's order.
+// owner names this node, and its URL for clients, in its claims: so all nodes receive both in the
+// journal's order.
 func (p *clusterView) owner() string { return strings.TrimSpace(p.name + " " + p.url) }
 
 // Standing implements operator.Cluster.
@@ -130,7 +130,7 @@ func (p *clusterView) Transfer(ctx context.Context, to string, begins func()) er
 	begins()
 	w := &transfer{ctx, to, make(chan error, 1)}
 	select {
-	case p.wishes <- w:
+	case p.transfers <- w:
 	case <-ctx.Done():
 		return errors.New("this node does not serve yet, or is stopping: try again")
 	}
@@ -138,13 +138,13 @@ func (p *clusterView) Transfer(ctx context.Context, to string, begins func()) er
 }
 
 const (
-	// longSilence is how many ticks a node may be silent that the lead is handed to.
+	// longSilence is the longest silence of a new leader, in ticks.
 	longSilence = 10
-	// longLag is how many entries it may lack.
+	// longLag is the most entries that it may lack.
 	longLag = 1024
 )
 
-// mayLead returns why no other node, or not that one, could take the lead at once. It is asked
+// mayLead returns the reason why no other node, or not that one, could lead at once. It is checked
 // before the term ends, which clients notice.
 func mayLead(s *operator.Standing, to string) error {
 	fits := func(n operator.NodeStanding) bool {
@@ -182,28 +182,30 @@ func (p *clusterView) Apply(ctx context.Context, packed []byte) (keys []string, 
 
 // Add implements operator.Cluster.
 func (p *clusterView) Add(ctx context.Context, name, address string) error {
-	return p.changes(func(m persistence.Membership) error { return m.Add(ctx, name, address) })
+	return p.changeMembers(func(m persistence.Membership) error {
+		return m.Add(ctx, name, address)
+	})
 }
 
 // Promote implements operator.Cluster.
 func (p *clusterView) Promote(ctx context.Context, name string) error {
-	return p.changes(func(m persistence.Membership) error { return m.Promote(ctx, name) })
+	return p.changeMembers(func(m persistence.Membership) error { return m.Promote(ctx, name) })
 }
 
 // Remove implements operator.Cluster.
 func (p *clusterView) Remove(ctx context.Context, name string) error {
-	return p.changes(func(m persistence.Membership) error { return m.Remove(ctx, name) })
+	return p.changeMembers(func(m persistence.Membership) error { return m.Remove(ctx, name) })
 }
 
 // Replace implements operator.Cluster.
 func (p *clusterView) Replace(ctx context.Context, old, name, address string) error {
-	return p.changes(func(m persistence.Membership) error {
+	return p.changeMembers(func(m persistence.Membership) error {
 		return m.Replace(ctx, old, name, address)
 	})
 }
 
-// changes makes a change of the membership, and words its refusal for operators.
-func (p *clusterView) changes(change func(persistence.Membership) error) error {
+// changeMembers makes a change of the membership, and words its refusal for operators.
+func (p *clusterView) changeMembers(change func(persistence.Membership) error) error {
 	j := p.joined.Load()
 	if j == nil {
 		return actors.Refuse("this node does not take part yet")

@@ -14,8 +14,7 @@ import (
 	"exchange/config"
 )
 
-// Commands are the commands of this machine: they start a process, or change what one has started
-// with.
+// Commands are the commands of this machine: they start a process, or change its files.
 type Commands struct{ *cli.Program }
 
 // New returns the commands of a run of the command line.
@@ -92,16 +91,16 @@ func (p *Commands) serveCommand() *cobra.Command {
 		"this once, take a shared store from an exchange that may still run")
 	c.Flags().BoolVar(&once.revokeLost, "revoke-lost-keys", false,
 		"this once, revoke the API keys whose secrets no secret key opens, and mail their owners")
-	c.Flags().BoolVar(&once.anew, "new", false,
+	c.Flags().BoolVar(&once.beginNew, "new", false,
 		"this once, begin a new store or archive where an empty one is in the place of a known one")
 	return c
 }
 
-// thisStart is what an operator asks of one start, and no configuration has.
+// thisStart holds the options of one start that are not in the configuration.
 type thisStart struct {
 	takeOver   bool // takes the store of an exchange that may still run
 	revokeLost bool // revokes the API keys that no secret key opens
-	anew       bool // begins a store or an archive anew that the data folder knows
+	beginNew   bool // begins a new store or archive in place of a missing known one
 }
 
 // OfConfig returns the commands of the group config.

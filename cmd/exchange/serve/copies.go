@@ -17,12 +17,12 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// copies makes and takes copies of a node's local store, in the form of a backup, which the key
-// proves that all nodes have. A store that was a copy is in a folder of its own in that of the
-// embedded store, because that may be the data folder, too.
+// copies makes and takes copies of a node's local store, in the form of a backup, which the nodes'
+// common key authenticates. A store that was a copy is in its own folder inside that of the
+// embedded store, which may also be the data folder.
 type copies struct {
 	cfg   *config.Config
-	known *known
+	known *knownData
 	log   *slog.Logger
 	key   persistence.Authority
 }
@@ -33,7 +33,7 @@ const (
 	olderFolder = "copy.old" // until the newer one is in its place
 )
 
-// noCopies refuses a folder in which a node has a copy: what is beside it is not the newest.
+// noCopies refuses a folder in which a node has a copy: the store beside it is not the newest.
 func noCopies(folder string) error {
 	for _, name := range []string{copyFolder, newerFolder, olderFolder} {
 		switch _, err := os.Stat(filepath.Join(folder, name)); {
@@ -98,8 +98,8 @@ func (c *copies) Fill(ctx context.Context, r io.Reader) (uint64, error) {
 	return info.Sequence, nil
 }
 
-// Swap implements replicated.Copies. Behind a crash between the two renames there is no copy, and
-// the node begins again.
+// Swap implements replicated.Copies. After a crash between the two renames there is no copy, and
+// the node starts over.
 func (c *copies) Swap(_ context.Context, local persistence.Store) (persistence.Store, error) {
 	older := c.in(olderFolder)
 	for _, step := range []func() error{local.Close,

@@ -9,7 +9,7 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A snapshot that is too old for the node that asks is not sent.
+// A snapshot that is too old for the requesting node is not sent.
 func TestACopyThatIsTooOldIsNotWritten(t *testing.T) {
 	ctx, local := t.Context(), memory.Open(memory.NewDisk(), persistence.Retention{})
 	tok, _, err := local.Acquire(ctx, persistence.Claim{Owner: "a"})

@@ -28,8 +28,8 @@ var demoDeposits = []struct {
 // demoOperator is the operator in the log of actions.
 const demoOperator = "the demo"
 
-// demoKeys returns the keys of its pages. Anybody opens these, in several tabs too, so the keys are
-// those for parallel use.
+// demoKeys returns the keys of its pages. Anybody opens these, in several tabs too, so the keys
+// allow parallel use.
 func demoKeys() (keys []gateway.DemoKey) {
 	for _, name := range demomarket.Accounts {
 		key := demomarket.ParallelKey(name)
@@ -56,7 +56,7 @@ func hasDemoKey(s *state.State, account *state.Account) bool {
 }
 
 // demoCheck keeps the demo's store and others apart, for actors.Options. A store is the demo's if
-// its first account is the demo's first, and stays so for ever: visitors had the keys of its
+// its first account is the demo's first, and stays so permanently: visitors had the keys of its
 // accounts, and its trades were made by a machine.
 func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, error)) error {
 	return func(s *state.State, _ func(*state.Key) ([]byte, error)) error {
@@ -80,19 +80,18 @@ func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, 
 	}
 }
 
-// A demo is what the configuration has of one; without --demo it does nothing. One goroutine at a
-// time uses it.
+// A demo is the configured demo; without --demo it does nothing. One goroutine at a time uses it.
 type demo struct {
 	cfg   *config.Config
 	clock demomarket.Clock // of the engines
-	due   bool             // the newest engine is to play the past, or the rest of it
-	out   io.Writer        // for people; it may stand still
+	due   bool             // the newest engine has to play the past, or the rest of it
+	out   io.Writer        // for people; it may block
 	shown bool
 }
 
 func newDemo(cfg *config.Config) demo { return demo{cfg: cfg, out: os.Stdout} }
 
-// show prints the demo's first steps, once. Nobody may read them.
+// show prints the demo's first steps, once. Its output may have no reader.
 func (d *demo) show(address string) {
 	if !d.cfg.Demo || d.shown {
 		return
@@ -103,10 +102,10 @@ func (d *demo) show(address string) {
 	printDemo(w, d.cfg, address)
 }
 
-// errPast is why nothing of a demo is shown.
+// errPast is the reason why a demo shows nothing yet.
 var errPast = errors.New("the demo plays a day of trades first")
 
-// prepare has engines begin as the demo does, and nothing shown before that.
+// prepare makes engines start with the demo's past, and shows nothing before that.
 func (d *demo) prepare(o *actors.Options) {
 	if !d.cfg.Demo {
 		return
@@ -122,22 +121,22 @@ func (d *demo) prepare(o *actors.Options) {
 	}
 }
 
-// pastIsOver reports whether a demo has all that it begins with. Its past comes before its keys, of
-// which the plain one of the last account is the last one. So it is over for good, and no client
-// can send anything under a clock that is set back.
+// pastIsOver reports whether a demo is complete. Its past comes before its keys, of which the plain
+// one of the last account is the last one. So it is over permanently, and no client can send
+// anything under a clock that is set back.
 func pastIsOver(s *state.State) bool {
 	last := s.AccountByName(demomarket.Accounts[len(demomarket.Accounts)-1])
 	return last != nil && hasDemoKey(s, last)
 }
 
-// start makes what the demo has, and lets its market trade until stop is called, or ctx or the
-// engine ends. stop waits for that. A fresh demo has its past first.
+// start creates the demo's content, and lets its market trade until stop is called, or ctx or the
+// engine ends. stop waits for that. A fresh demo plays its past first.
 func (d *demo) start(ctx context.Context, e *actors.Engine) (stop func(), err error) {
 	if !d.cfg.Demo {
 		return func() {}, nil
 	}
 	if err := openDemo(e,
-		demomarket.Accounts[0]); err != nil { // which says that the store is the demo's
+		demomarket.Accounts[0]); err != nil { // which marks the store as the demo's
 		return func() {}, err
 	}
 	if d.due {
@@ -148,14 +147,14 @@ func (d *demo) start(ctx context.Context, e *actors.Engine) (stop func(), err er
 	if err := fillDemo(e); err != nil || d.cfg.NoDemoMarket {
 		return func() {}, err
 	}
-	market, failed := demomarket.Open(e) // before anybody looks, if it can be
+	market, failed := demomarket.Open(e) // if possible, before anybody connects
 	trading, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for said := ""; failed != nil; market, failed = demomarket.Open(e) {
-			if text := failed.Error(); text != said {
-				said = text
+		for logged := ""; failed != nil; market, failed = demomarket.Open(e) {
+			if text := failed.Error(); text != logged {
+				logged = text
 				e.Log().Warn("the demo's market does not trade for now", "error", failed)
 			}
 			select {
@@ -171,11 +170,11 @@ func (d *demo) start(ctx context.Context, e *actors.Engine) (stop func(), err er
 	return func() { cancel(); <-ended }, nil
 }
 
-// pastTries is how often an engine begins or goes on with the past.
+// pastTries bounds how often an engine begins or continues the past.
 const pastTries = 5
 
-// playPast gives a demo its past, or the rest of it. Without all of it the demo serves as well. An
-// error says that ctx or the engine has ended: the next engine goes on.
+// playPast gives a demo its past, or the rest of it. An incomplete past keeps no demo from serving.
+// An error means that ctx or the engine has ended: the next engine continues.
 func (d *demo) playPast(ctx context.Context, e *actors.Engine) error {
 	defer d.clock.SetRight()
 	began, all := time.Now(), 0
@@ -193,7 +192,7 @@ func (d *demo) playPast(ctx context.Context, e *actors.Engine) error {
 			e.Log().Warn("the demo has not all of its past", "orders", all, "error", err)
 			return nil
 		}
-		select { // it may be the store, or the other nodes
+		select { // the store or the other nodes may have failed
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		case <-e.Dead():
@@ -201,7 +200,7 @@ func (d *demo) playPast(ctx context.Context, e *actors.Engine) error {
 	}
 }
 
-// openDemo makes an account of the demo, if it is not there yet.
+// openDemo makes an account of the demo, if it is missing.
 func openDemo(e *actors.Engine, name string) error {
 	_, err := e.CreateAccount(demoOperator, name, demomarket.Email(name))
 	if _, exists := errors.AsType[*actors.RequestError](err); exists {
@@ -210,8 +209,7 @@ func openDemo(e *actors.Engine, name string) error {
 	return err
 }
 
-// fillDemo makes the demo's accounts, deposits and keys where they are not there yet: see
-// pastIsOver.
+// fillDemo makes the demo's missing accounts, deposits and keys: see pastIsOver.
 func fillDemo(e *actors.Engine) error {
 	for _, name := range demomarket.Accounts {
 		if err := openDemo(e, name); err != nil {
@@ -230,10 +228,10 @@ func fillDemo(e *actors.Engine) error {
 	return nil
 }
 
-// openDemoKeys makes the keys of an account that were not made yet, the plain one last.
+// openDemoKeys makes the missing keys of an account, the plain one last.
 func openDemoKeys(e *actors.Engine, account string) error {
 	parallel, plain := demomarket.ParallelKey(account), demomarket.Key(account)
-	var exists *actors.RequestError // or existed: a key that was revoked is not made again
+	var exists *actors.RequestError // or existed: a revoked key is not made again
 	if e.Key([]byte(parallel)) == nil {
 		if _, err := e.CreateParallelKey(demoOperator, account, parallel,
 			demomarket.Secret(parallel),

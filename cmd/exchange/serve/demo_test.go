@@ -17,10 +17,10 @@ import (
 )
 
 // The demo's accounts have a plain key each, whose nonces grow, and one for parallel use, which the
-// pages have: nobody's first test of the API's contract fails on the demo.
+// pages use: nobody's first test of the API's contract fails on the demo.
 func TestThePlainKeysOfTheDemoTakeGrowingNoncesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, e := reigning(t, &standingReplica{})
+		_, e := leading(t, &standingReplica{})
 		defer func() { worked(t, e.Stop(t.Context())) }()
 		worked(t, fillDemo(e))
 		for _, account := range demomarket.Accounts {
@@ -39,8 +39,8 @@ func TestThePlainKeysOfTheDemoTakeGrowingNoncesAlone(t *testing.T) {
 			}
 		}
 	})
-	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
-	runtime.GC() // collection frees what the first one has found
+	runtime.GC() // pooled objects have timers and channels of this bubble, and a second
+	runtime.GC() // collection frees those that the first one found
 	for i, k := range demoKeys() {
 		if name := demomarket.Accounts[i]; k.Account != name || k.Key != "demo-"+name+"-parallel" ||
 			k.Secret != k.Key+"-secret" {
@@ -49,7 +49,7 @@ func TestThePlainKeysOfTheDemoTakeGrowingNoncesAlone(t *testing.T) {
 	}
 }
 
-// A first text that nobody reads keeps no exchange from serving.
+// A first text without a reader keeps no exchange from serving.
 func TestAFirstTextThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -64,7 +64,7 @@ func TestAFirstTextThatNobodyReadsIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Only main and what is bounded write to the standard streams, which may stand still.
+// Only main and bounded writers write to the standard streams, which may block.
 func TestTheStandardStreamsAreWrittenInOnePlaceEach(t *testing.T) {
 	for _, name := range must(filepath.Glob("*.go")) {
 		for _, stream := range []string{"os.Stdout", "os.Stderr", "fmt.Print"} {
@@ -76,7 +76,7 @@ func TestTheStandardStreamsAreWrittenInOnePlaceEach(t *testing.T) {
 	}
 }
 
-// The demo's first text is about the demo that is served.
+// The demo's first text is about the served demo.
 func TestTheFirstTextOfTheDemoIsTrue(t *testing.T) {
 	for _, x := range []struct {
 		name      string
@@ -99,14 +99,14 @@ func TestTheFirstTextOfTheDemoIsTrue(t *testing.T) {
 		x.change(cfg)
 		var b strings.Builder
 		printDemo(&b, cfg, "127.0.0.1:8080")
-		for _, said := range append(x.has, "demo-alice, demo-bob:", "demo-bob-parallel") {
-			if !strings.Contains(b.String(), said) {
-				t.Errorf("%s: it lacks %q:\n%s", x.name, said, b.String())
+		for _, text := range append(x.has, "demo-alice, demo-bob:", "demo-bob-parallel") {
+			if !strings.Contains(b.String(), text) {
+				t.Errorf("%s: it lacks %q:\n%s", x.name, text, b.String())
 			}
 		}
-		for _, said := range append(x.lack, "%!", "EXTRA") {
-			if strings.Contains(b.String(), said) {
-				t.Errorf("%s: it has %q:\n%s", x.name, said, b.String())
+		for _, text := range append(x.lack, "%!", "EXTRA") {
+			if strings.Contains(b.String(), text) {
+				t.Errorf("%s: it has %q:\n%s", x.name, text, b.String())
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"exchange/gateway/sign"
 )
 
-// printDemo shows what a demo has, and first signed calls to copy. address is that of its public
+// printDemo shows a demo's content, and first signed calls to copy. address is that of its public
 // listener.
 func printDemo(w io.Writer, cfg *config.Config, address string) {
 	scheme, trust, open := "http", "", ""
@@ -51,8 +51,8 @@ const (
 	demoTrust         = "\ncurl takes the certificate if this machine trusts it, or with --cacert."
 )
 
-// demoText has the address, an end of its sentence, what is said of the market, where mails are,
-// what TLS needs, the first order, what bob does, his order, and a look at his wallet.
+// demoText takes the address, an end of its sentence, the market, the place of mails, the needs of
+// TLS, the first order, bob's action, his order, and a query of his wallet.
 const demoText = `
 The demo exchange is open at %[1]s%[2]s.
 

@@ -12,21 +12,21 @@ import (
 
 const (
 	// storeDescriptors is the number of file descriptors kept for the store and the rest of the
-	// program. Pebble has 400 open tables, its logs, and tables being written. The rest is for the
+	// program. Pebble uses 400 open tables, its logs, and tables being written. The rest is for the
 	// journal's segments and readers, connections to Redis and the mail server, listeners, metrics,
 	// archives and backups.
 	storeDescriptors = 692
 	// keptDescriptors are these, the operator's, and the public listener's spare places. Each
 	// listener accepts one more connection, to refuse it.
 	keptDescriptors = storeDescriptors + gateway.OperatorConnections + gateway.SpareConnections + 2
-	// leastConnections is the number that an exchange must be able to hold.
+	// leastConnections is the least number of connections of an exchange.
 	leastConnections = 64
 )
 
-// affordable returns how many of the wanted connections the public listener may hold. Clients must
-// not take the descriptors that the store needs for its next files, because without these trading
-// stops. So if the system allows too few, the listener holds fewer connections, or the start is
-// refused.
+// affordable returns the number of connections that the public listener may hold, at most the
+// wanted one. Clients must not take the descriptors of the store's next files, because without
+// these trading stops. So if the system allows too few, the listener holds fewer connections, or
+// the start is refused.
 func affordable(connections int, log *slog.Logger) (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

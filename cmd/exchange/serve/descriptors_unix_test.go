@@ -11,7 +11,7 @@ import (
 	"exchange/config"
 )
 
-// The documentation tells operators how many file descriptors the program keeps.
+// The documentation has the number of file descriptors that the program keeps.
 func TestTheKeptDescriptorsAreThoseOfTheDocumentation(t *testing.T) {
 	page := must(os.ReadFile("../../../docs/operations/watch.md"))
 	kept := fmt.Sprint(keptDescriptors)

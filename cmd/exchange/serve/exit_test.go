@@ -26,8 +26,8 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// How each start ends, and whether to start it again is right: never after 64, after 70 not before
-// an operator has looked, always after 75. After 77 an exchange of one machine is a standby, and a
+// How each start ends, and whether a restart is right: never after 64, after 70 not before an
+// operator has checked, always after 75. After 77 an exchange of one machine is a standby, and a
 // node that was removed stays removed.
 func TestEachStartEndsWithTheCodeOfItsReason(t *testing.T) {
 	ctx := t.Context()
@@ -122,7 +122,7 @@ func restored(err error) error {
 		fmt.Errorf("filling: %w", err))
 }
 
-// The same of what real folders make.
+// The same with real folders.
 func TestStartsOnRealFoldersEndWithTheCodeOfTheirReason(t *testing.T) {
 	in := func(t *testing.T) *config.Config {
 		t.Helper()

@@ -22,7 +22,7 @@ var commandLine clitest.Line = func(p *cli.Program) *cobra.Command {
 // runLine runs one command line.
 var runLine = commandLine.Run
 
-// must returns what came without an error.
+// must returns v, or panics at an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -17,59 +17,59 @@ import (
 	"exchange/persistence/pebble"
 )
 
-// A known is what the data folder knows of its store and its archive. An empty one in the place of
-// one that it knows is mostly a disk that is not mounted: a start tries again until it is.
-type known struct {
+// A knownData is the record of the store and the archive in the data folder. An empty folder in
+// place of a recorded one is mostly a disk that is not mounted: a start tries again until it is.
+type knownData struct {
 	cfg            *config.Config
 	log            *slog.Logger
 	store, archive *folder.Memory
-	anew           bool
+	beginNew       bool
 }
 
-func newKnown(cfg *config.Config, anew bool, log *slog.Logger) *known {
+func newKnown(cfg *config.Config, beginNew bool, log *slog.Logger) *knownData {
 	i := folder.Of(cfg.Data, log)
-	return &known{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), anew: anew}
+	return &knownData{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), beginNew: beginNew}
 }
 
 // has reports whether a store or an archive must be there.
-func (k *known) has(m *folder.Memory) (bool, error) {
+func (k *knownData) has(m *folder.Memory) (bool, error) {
 	ids, err := m.Known()
-	return len(ids) > 0 && !k.anew, err
+	return len(ids) > 0 && !k.beginNew, err
 }
 
-// waits returns all for which a start waits: folders that are missing, mostly because their disks
-// are not mounted. It makes nothing.
-func (k *known) waits() []error {
+// missing returns the folders for which a start waits, mostly because their disks are not mounted.
+// It makes nothing.
+func (k *knownData) missing() []error {
 	all := []error{k.mayMake(k.cfg.Data)}
 	if info, err := os.Stat(k.cfg.Data); err == nil && !info.IsDir() {
 		return all // nothing can be in it
 	}
 	if !k.cfg.Cluster.Observer {
-		all = append(all, k.mayHaveKey(), k.lookAtFolder(), k.lookAtArchive())
+		all = append(all, k.mayHaveKey(), k.checkFolder(), k.checkArchive())
 	}
 	return all
 }
 
-// mayMake returns why a start may not make a folder, or a file: the folder above it is missing. The
-// data folder is made before all that is in it.
-func (k *known) mayMake(path string) error {
-	if k.anew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
+// mayMake returns the reason why a start may not make a folder, or a file: its parent is missing.
+// The data folder is made before its content.
+func (k *knownData) mayMake(path string) error {
+	if k.beginNew || filepath.Dir(filepath.Clean(path)) == filepath.Clean(k.cfg.Data) {
 		return nil
 	}
 	return mayServeIn(path)
 }
 
-// mayHaveKey refuses a missing folder of the secret key: in it a store's key may be, and no other
-// one begins elsewhere.
-func (k *known) mayHaveKey() error {
+// mayHaveKey refuses a missing folder of the secret key: it may hold a store's key, and no other
+// one is made elsewhere.
+func (k *knownData) mayHaveKey() error {
 	if os.Getenv(config.EnvSecretKey) != "" {
 		return nil
 	}
 	return k.mayMake(k.cfg.SecretKeyFile)
 }
 
-// keyOnDisk gives the error of a key that is missing its code: where its folder is empty, too, a
-// disk is mostly not mounted.
+// keyOnDisk gives the error of a missing key its code: if its folder is empty too, a disk is mostly
+// not mounted.
 func keyOnDisk(cfg *config.Config, err error) error {
 	dir := filepath.Dir(cfg.SecretKeyFile)
 	if names, e := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) || e != nil || len(names) > 0 {
@@ -78,8 +78,8 @@ func keyOnDisk(cfg *config.Config, err error) error {
 	return failf(cli.ExitUnavailable, "%w; the folder %s is empty: mount its disk", err, dir)
 }
 
-// mayServeIn returns why a start may not make a folder, or a file: the folder above it is missing.
-// What is below the default data folder is made with all above it.
+// mayServeIn returns the reason why a start may not make a folder, or a file: its parent is
+// missing. Folders below the default data folder are made with all their parents.
 func mayServeIn(dir string) error {
 	if below, err := filepath.Rel(config.UsualData, dir); err == nil && below != ".." &&
 		!strings.HasPrefix(below, ".."+string(filepath.Separator)) {
@@ -88,9 +88,9 @@ func mayServeIn(dir string) error {
 	return cli.WithExit(cli.ExitUnavailable, cli.MissingAbove(dir))
 }
 
-// lookAtFolder refuses the embedded store's folder, if it has no store and may not get one. A node
+// checkFolder refuses the embedded store's folder, if it has no store and may not get one. A node
 // of a cluster has its store there, too.
-func (k *known) lookAtFolder() error {
+func (k *knownData) checkFolder() error {
 	dir := k.cfg.PebbleFolder()
 	if dir == "" {
 		return nil
@@ -112,8 +112,8 @@ func (k *known) lookAtFolder() error {
 	return cli.WithExit(cli.SystemCode(err), err)
 }
 
-// lookAtArchive refuses the archive's folder, if it has no archive and may not get one.
-func (k *known) lookAtArchive() error {
+// checkArchive refuses the archive's folder, if it has no archive and may not get one.
+func (k *knownData) checkArchive() error {
 	dir := k.cfg.Archive
 	if dir == "" {
 		return nil
@@ -128,11 +128,11 @@ func (k *known) lookAtArchive() error {
 	if _, err := archive.OpenExisting(dir); errors.Is(err, persistence.ErrAbsent) {
 		return archiveFailed(err)
 	}
-	return nil // what else is wrong with it, its use finds
+	return nil // its use finds its other faults
 }
 
 // openArchive opens the archive of the configuration.
-func (k *known) openArchive() (*archive.Archive, error) {
+func (k *knownData) openArchive() (*archive.Archive, error) {
 	dir := k.cfg.Archive
 	has, err := k.has(k.archive)
 	if err != nil {
@@ -160,8 +160,8 @@ func (k *known) openArchive() (*archive.Archive, error) {
 	return a, cli.WithExit(cli.SystemCode(err), err)
 }
 
-// fits remembers an archive that was found to belong to the store.
-func (k *known) fits(a *archive.Archive) error {
+// fits records an archive that was found to belong to the store.
+func (k *knownData) fits(a *archive.Archive) error {
 	history, begun, err := a.Newest()
 	if err != nil || !begun {
 		return err
@@ -169,8 +169,8 @@ func (k *known) fits(a *archive.Archive) error {
 	return k.archive.Remember(history)
 }
 
-// save is the Save of an archive that is known from its first part on.
-func (k *known) save(a *archive.Archive) func(context.Context, persistence.Store,
+// save is the Save of an archive that is recorded from its first part on.
+func (k *knownData) save(a *archive.Archive) func(context.Context, persistence.Store,
 	persistence.Authority, persistence.HistoryID, uint64) (uint64, error) {
 	return func(ctx context.Context, store persistence.Store, by persistence.Authority,
 		history persistence.HistoryID, upTo uint64) (uint64, error) {

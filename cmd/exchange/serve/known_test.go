@@ -17,24 +17,24 @@ import (
 	"exchange/prove/clitest"
 )
 
-// A disk that is not mounted ends a start with 75, so that a supervisor waits for it. Nothing is
-// made in its place.
-func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
+// An unmounted disk ends a start with 75, so that a supervisor waits for it. Nothing is made in its
+// place.
+func TestStartWaitsForRecordedDisks(t *testing.T) {
 	above := t.TempDir()
 	t.Chdir(above)
 	in := func(names ...string) string {
 		return filepath.Join(append([]string{above}, names...)...)
 	}
-	var said bytes.Buffer
-	knows := func(anew bool) *known {
-		said.Reset()
+	var logged bytes.Buffer
+	withNew := func(beginNew bool) *knownData {
+		logged.Reset()
 		cfg := &config.Config{Data: above, Store: "pebble:" + in("disk", "store"),
 			Archive: in("disk", "archive")}
-		return newKnown(cfg, anew, slog.New(slog.NewTextHandler(&said, nil)))
+		return newKnown(cfg, beginNew, slog.New(slog.NewTextHandler(&logged, nil)))
 	}
-	opens := func(k *known, code int) (*archive.Archive, persistence.Store) {
+	opens := func(k *knownData, code int) (*archive.Archive, persistence.Store) {
 		t.Helper()
-		err1, err2 := k.lookAtArchive(), k.lookAtFolder()
+		err1, err2 := k.checkArchive(), k.checkFolder()
 		if cli.ExitCode(err1) != code || cli.ExitCode(err2) != code {
 			t.Fatalf("an archive: %v; a store: %v; want %d", err1, err2, code)
 		}
@@ -48,13 +48,13 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 		}
 		return a, s
 	}
-	opens(knows(false), cli.ExitUnavailable) // nothing is known, and there is no disk
+	opens(withNew(false), cli.ExitUnavailable) // nothing is recorded, and there is no disk
 	clitest.WantFiles(t, above)
 	worked(t, os.Mkdir(in("disk"), 0o700))
-	k := knows(false)
+	k := withNew(false)
 	a, s := opens(k, 0)
-	if !strings.Contains(said.String(), "WARN") {
-		t.Errorf("of a new archive is said %q", said.String())
+	if !strings.Contains(logged.String(), "WARN") {
+		t.Errorf("about a new archive: %q", logged.String())
 	}
 	history := persistence.HistoryID{7}
 	from := memory.Open(memory.NewDisk(), persistence.Retention{})
@@ -69,35 +69,35 @@ func TestAStartWaitsForTheDisksThatItKnows(t *testing.T) {
 		os.Rename(in("disk"), in("away"))); err != nil {
 		t.Fatal(err)
 	}
-	opens(knows(false), cli.ExitUnavailable)
+	opens(withNew(false), cli.ExitUnavailable)
 	wantNames(t, above, "away", "owner.id")
 	worked(t, os.MkdirAll(in("disk", "archive"), 0o700))
-	opens(knows(false), cli.ExitUnavailable) // where it is mounted there is an empty folder
+	opens(withNew(false), cli.ExitUnavailable) // the mount point is an empty folder
 	wantNames(t, in("disk"), "archive")
 	clitest.WantFiles(t, in("disk", "archive"))
-	_, s = opens(knows(true), 0)
-	if !strings.Contains(said.String(), "a new one begins") {
-		t.Errorf("of a new archive is said %q", said.String())
+	_, s = opens(withNew(true), 0)
+	if !strings.Contains(logged.String(), "a new one begins") {
+		t.Errorf("about a new archive: %q", logged.String())
 	}
 	if err := errors.Join(s.Close(), os.RemoveAll(in("disk")),
 		os.Rename(in("away"), in("disk"))); err != nil {
 		t.Fatal(err)
 	}
-	_, s = opens(knows(false), 0)
-	if err := s.Close(); err != nil || said.Len() > 0 {
-		t.Errorf("%v, and of what is there is said %q", err, said.String())
+	_, s = opens(withNew(false), 0)
+	if err := s.Close(); err != nil || logged.Len() > 0 {
+		t.Errorf("%v, and about the present folder: %q", err, logged.String())
 	}
 }
 
-// So does one that waits for the disk of its secret key. No other key begins in its place.
+// The same for the disk of the secret key. No other key is made in its place.
 func TestAStartWaitsForTheDiskOfItsKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	cfg := config.Demo()
 	cfg.Data, cfg.SecretKeyFile = t.TempDir(), filepath.Join(dir, "exchange.key")
 	worked(t, cfg.Finish())
 	key := engineOptions(cfg, nil, slog.Default()).Sealer
-	holds := func(anew bool) int {
-		return cli.ExitCode(refusals(newKnown(cfg, anew,
+	holds := func(beginNew bool) int {
+		return cli.ExitCode(refusals(newKnown(cfg, beginNew,
 			slog.Default())))
 	}
 	if code := holds(false); code != cli.ExitUnavailable || holds(true) != cli.ExitDone {
@@ -118,7 +118,7 @@ func TestAStartWaitsForTheDiskOfItsKey(t *testing.T) {
 	}
 }
 
-// wantNames looks at the names in a folder.
+// wantNames checks the names in a folder.
 func wantNames(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -131,7 +131,7 @@ func wantNames(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// A folder above a configured one is not made: its disk may not be mounted, or the name be wrong.
+// The parent of a configured folder is not made: its disk may not be mounted, or the name be wrong.
 func TestAStartMakesNoFolderAboveAConfiguredOne(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for dir, code := range map[string]int{"none/data": cli.ExitUnavailable, "data": 0, "other": 0,

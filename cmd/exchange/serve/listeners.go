@@ -11,7 +11,7 @@ import (
 // listeners are for clients, operators and monitoring.
 type listeners struct {
 	public, operator net.Listener
-	metrics          net.Listener // nil: there is none
+	metrics          net.Listener // nil: none
 }
 
 // openListeners opens the configured listeners.
@@ -39,8 +39,8 @@ func openListeners(cfg *config.Config, log *slog.Logger) (*listeners, error) {
 	return l, nil
 }
 
-// sayReady logs that the API takes requests.
-func (l *listeners) sayReady(log *slog.Logger) {
+// logReady logs that the API takes requests.
+func (l *listeners) logReady(log *slog.Logger) {
 	log.Info("ready", "listen", l.public.Addr().String(), "operator", l.operator.Addr().String())
 }
 
@@ -53,7 +53,7 @@ func (l *listeners) close() {
 	}
 }
 
-// serve has the gateway answer on all of them. The channel has the reason why one has ended.
+// serve makes the gateway answer on all of them. The channel gets the reason why one has ended.
 func (l *listeners) serve(g *gateway.Gateway) <-chan error {
 	ended := make(chan error, 3)
 	go func() { ended <- g.Serve(l.public) }()

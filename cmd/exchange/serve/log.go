@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// The log never stops or ends the exchange. A reader that stands still costs lines, and no order.
+// The log never stops or ends the exchange. A blocked reader costs lines, and no order.
 
 const (
-	logRoom     = 4096                   // most lines that wait for the reader
+	logRoom     = 4096                   // maximum of lines queued for the reader
 	logPatience = 100 * time.Millisecond // the longest wait for a line to be written
 )
 
-// A lineWriter passes lines on to a writer that may stand still or fail. It waits until a line is
-// written, so that the last line of a process is. When it has waited too long, it waits for no
+// A lineWriter passes lines on to a writer that may block or fail. It waits until a line is
+// written, so that the last line of a process is written. After too long a wait, it waits for no
 // further line until all are written. Any goroutine may write, a line or more with each Write.
 type lineWriter struct {
-	lines  chan waitingLine
-	behind atomic.Bool
-	lost   atomic.Uint64
+	lines   chan waitingLine
+	stalled atomic.Bool
+	lost    atomic.Uint64
 }
 
 type waitingLine struct {
@@ -41,13 +41,13 @@ func (w *lineWriter) run(to io.Writer) {
 		}
 		close(line.written)
 		if len(w.lines) == 0 {
-			w.behind.Store(false)
+			w.stalled.Store(false)
 		}
 	}
 }
 
-// Write implements io.Writer. There is no error: lines without room, and those that cannot be
-// written, are counted.
+// Write implements io.Writer. It returns no error: lines without room, and failed lines, are
+// counted.
 func (w *lineWriter) Write(text []byte) (int, error) {
 	line := waitingLine{append([]byte(nil), text...), make(chan struct{})}
 	select {
@@ -56,16 +56,16 @@ func (w *lineWriter) Write(text []byte) (int, error) {
 		w.lost.Add(1)
 		return len(text), nil
 	}
-	if w.behind.Load() {
+	if w.stalled.Load() {
 		return len(text), nil
 	}
 	select {
 	case <-line.written:
 	case <-time.After(logPatience):
-		w.behind.Store(true)
+		w.stalled.Store(true)
 	}
 	return len(text), nil
 }
 
-// Lost returns how many lines were lost. Any goroutine may call it.
+// Lost returns the number of lost lines. Any goroutine may call it.
 func (w *lineWriter) Lost() uint64 { return w.lost.Load() }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A reader of the log that stands still costs one wait, and then lines. When it reads again, it has
-// those that found room, in order, and each new one at once.
+// A blocked reader of the log costs one wait, and then lines. When it reads again, it gets the
+// queued ones, in order, and each new one at once.
 func TestAReaderOfTheLogThatStandsStillCostsLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, to := io.Pipe()

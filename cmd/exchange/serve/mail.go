@@ -47,10 +47,10 @@ func demoFiles(cfg *config.Config) *mail.Files {
 	return mail.NewFiles(filepath.Join(cfg.Data, mailFolder))
 }
 
-// shownMails is how many of the demo's mails its page shows.
+// shownMails is the number of the demo's mails on its page.
 const shownMails = 50
 
-// demoMails returns what reads the demo's mails for their page.
+// demoMails returns the reader of the demo's mails for their page.
 func demoMails(cfg *config.Config) func() ([]gateway.DemoMail, error) {
 	files := demoFiles(cfg)
 	return func() (list []gateway.DemoMail, err error) {
@@ -76,7 +76,7 @@ func withMail(cfg *config.Config, log *slog.Logger, o *actors.Options) (err erro
 	return nil
 }
 
-// sendMail puts the engine's mails into words, in the name of the exchange.
+// sendMail words the engine's mails, in the name of the exchange.
 func sendMail(exchange string, send func(context.Context, mail.Message) error) func(context.Context,
 	*actors.Mail) error {
 	return func(ctx context.Context, m *actors.Mail) error {

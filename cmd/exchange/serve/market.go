@@ -14,34 +14,34 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// A market is what this node's configuration has of the market part, beside what the nodes of the
-// cluster have agreed on. The gateway's limits follow what is applied: while the node serves they
-// are those of its term, and until then those of the newest market part.
+// A market compares the market part of this node's configuration with the one that the cluster has
+// agreed on. The gateway's limits follow the applied part: while the node serves they are those of
+// its term, and until then those of the newest market part.
 type market struct {
-	cfg   *config.Config
-	own   [][]byte             // as text of each format
-	told  replicated.OwnMarket // of the file, for the other nodes
-	log   *slog.Logger
-	limit func(*config.Config) // changes the gateway's limits
+	cfg    *config.Config
+	own    [][]byte             // as text of each format
+	report replicated.OwnMarket // of the file, for the other nodes
+	log    *slog.Logger
+	limit  func(*config.Config) // changes the gateway's limits
 
 	mu      sync.Mutex
-	file    *config.Config // as it was taken up last: beside cfg it may name what is applied
+	file    *config.Config // as last reloaded: beside cfg it may match the applied part
 	applied []byte         // nil: none
-	newest  *config.Config // the configuration with it, as far as it can be read
+	newest  *config.Config // the configuration with it, as far as it is readable
 	keys    []string       // of the options that differ
 	serves  bool
-	changed func()         // judges whether the node could serve; nil: nothing does yet
-	text    []byte         // that was read last; nil: none
+	changed func()         // checks whether the node could serve; nil: not set yet
+	text    []byte         // last parsed; nil: none
 	read    *config.Config // the configuration with it
 }
 
 func newMarket(cfg *config.Config, log *slog.Logger) *market {
 	m := &market{cfg: cfg, own: cfg.Markets(), log: log, file: cfg, newest: cfg}
-	m.told.Set(m.own)
+	m.report.Set(m.own)
 	return m
 }
 
-// options returns how a term comes to the market part.
+// options returns how a term gets the market part.
 func (m *market) options() *actors.Market {
 	return &actors.Market{
 		Text: func(applied []byte, format uint8) ([]byte, error) {
@@ -84,8 +84,8 @@ func (m *market) with(text []byte) (*config.Config, error) {
 	return cfg, nil
 }
 
-// change returns what a file makes of the market part that is applied, as text of a format, and the
-// keys in which the two differ; nil: in none.
+// change returns the applied market part as a file would change it, as text of a format, and the
+// keys in which the two differ; nil: none.
 func (m *market) change(applied, file []byte, format uint8) (to []byte, keys []string, err error) {
 	before, err := m.with(applied)
 	if err != nil {
@@ -107,7 +107,7 @@ func (m *market) change(applied, file []byte, format uint8) (to []byte, keys []s
 	return after.MarketOf(format), keys, nil
 }
 
-// judge has a function called whenever another market part is applied, and now.
+// judge calls a function now, and whenever another market part is applied.
 func (m *market) judge(whether func()) {
 	m.mu.Lock()
 	m.changed = whether
@@ -115,7 +115,7 @@ func (m *market) judge(whether func()) {
 	whether()
 }
 
-// serve makes the limits of a term, or of what a node that follows shows, those of the gateway.
+// serve applies the limits of a term, or of a follower's data, to the gateway.
 func (m *market) serve(text []byte) {
 	cfg, err := m.with(text)
 	m.mu.Lock()
@@ -127,7 +127,7 @@ func (m *market) serve(text []byte) {
 	m.limit(cfg)
 }
 
-// follow makes the limits of the newest market part those of the gateway.
+// follow applies the limits of the newest market part to the gateway.
 func (m *market) follow() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,8 +135,8 @@ func (m *market) follow() {
 	m.limit(m.newest)
 }
 
-// agreed hears of the market part that is applied, as often as it likes. It does not wait: the
-// caller has a log to keep.
+// agreed receives the applied market part, possibly repeatedly. It does not wait: the caller has a
+// log to keep.
 func (m *market) agreed(text []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,9 +147,9 @@ func (m *market) agreed(text []byte) {
 	go m.compare(text)
 }
 
-// reread hears of the node's file that was taken up, and returns when its differences are known.
+// reread receives the node's reloaded file, and returns when its differences are computed.
 func (m *market) reread(file *config.Config) {
-	m.told.Set(file.Markets())
+	m.report.Set(file.Markets())
 	m.mu.Lock()
 	m.file = file
 	text := m.applied
@@ -159,8 +159,8 @@ func (m *market) reread(file *config.Config) {
 	}
 }
 
-// compare finds and logs in which options the node's file differs, and lets the gateway of a node
-// that follows have the limits.
+// compare finds and logs the options in which the node's file differs, and gives a follower's
+// gateway the limits.
 func (m *market) compare(text []byte) {
 	m.mu.Lock()
 	file := m.file
@@ -173,15 +173,16 @@ func (m *market) compare(text []byte) {
 	}
 	defer m.mu.Unlock()
 	if !bytes.Equal(m.applied, text) || m.file != file {
-		return // another one was applied or taken up meanwhile
+		return // another one was applied or loaded meanwhile
 	}
 	if m.keys = keys; len(keys) > 0 {
-		m.log.Warn("the configuration of this node differs from what is applied in the cluster, "+
+		m.log.Warn("the configuration of this node differs from the one applied in the cluster, "+
 			"and counts for nothing there: make it equal, or apply it by exchange config apply",
 			"node", m.cfg.Cluster.Node, "keys", strings.Join(keys, ", "))
 	}
 	if err != nil {
-		m.log.Error("this node cannot serve with what is applied in the cluster", "error", err)
+		m.log.Error("this node cannot serve with the configuration applied in the cluster",
+			"error", err)
 		return
 	}
 	if m.newest = cfg; !m.serves {
@@ -189,7 +190,7 @@ func (m *market) compare(text []byte) {
 	}
 }
 
-// agreedText returns the market part that is applied; nil: none is known.
+// agreedText returns the applied market part; nil: none is known.
 func (m *market) agreedText() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 const memoryShare = 0.9
 
 // limitMemory gives the garbage collector its limit: GOMEMLIMIT, otherwise memoryShare of the
-// container's limit, which the provider knows. Without either, the heap may double between two
-// collections however little is left, and a container ends a process that still has garbage.
+// provider's container limit. Without either, the heap may double between two collections however
+// little is left, and a container ends a process that still has garbage.
 func limitMemory(container memlimit.Provider, log *slog.Logger) {
 	if _, err := memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(memoryShare),
 		memlimit.WithProvider(container)); err != nil {
@@ -27,18 +27,18 @@ func limitMemory(container memlimit.Provider, log *slog.Logger) {
 	}
 }
 
-// Almost all that a start makes stays, so the usual 100 % would have the collector look at the same
+// Almost all allocations of a start stay, so at the usual 100 % the collector would scan the same
 // memory many times. A start is not collected at all until the heap has about startBytes, unless
 // the limit of memory is lower. From then on the heap may grow by startPercent between two
 // collections.
 const (
 	startBytes   = 1 << 30
 	startPercent = 400
-	// leastHeap is the heap that Go lets grow before its first collection, at 100 %.
+	// leastHeap is the heap before Go's first collection, at 100 %.
 	leastHeap = 4 << 20
 )
 
-// collectRarely lets a start run like that. The result ends it.
+// collectRarely sets this for a start. The result undoes it.
 func collectRarely() (end func()) {
 	var mu sync.Mutex
 	ended := false

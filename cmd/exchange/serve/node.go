@@ -19,30 +19,30 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// A server of a node follows the journal, serves while its node leads, and follows again.
+// A nodeServer follows the journal, serves while its node leads, and follows again.
 type nodeServer struct {
 	cfg     *config.Config
-	known   *known // nil: this is an observer
+	known   *knownData // nil: this is an observer
 	log     *slog.Logger
 	gateway *gateway.Gateway
-	place   *clusterView
+	view    *clusterView
 	open    *listeners
 	demo    demo // of the terms
 	*joined
 
-	unattend context.CancelFunc // ends attend; nil: it does not run
-	attended chan struct{}      // closed when attend has ended
+	endFollower   context.CancelFunc // ends serveFollower; nil: it does not run
+	followerEnded chan struct{}      // closed when serveFollower has ended
 }
 
 func newNodeServer(cfg *config.Config, g *gateway.Gateway, p *clusterView,
 	open *listeners) *nodeServer {
-	return &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, place: p, open: open,
+	return &nodeServer{cfg: cfg, log: slog.Default(), gateway: g, view: p, open: open,
 		demo: newDemo(cfg)}
 }
 
-// serveNode runs one node of a cluster until ctx ends, or until it cannot go on. archived is nil if
-// nothing is archived. served has the reason why a listener has ended.
-func serveNode(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
+// serveNode runs one node of a cluster until ctx ends, or until it cannot continue. archived is nil
+// if nothing is archived. served gets the reason why a listener has ended.
+func serveNode(ctx context.Context, known *knownData, once thisStart, archived *archive.Archive,
 	g *gateway.Gateway, p *clusterView, open *listeners, served <-chan error) error {
 	cfg := known.cfg
 	n := newNodeServer(cfg, g, p, open)
@@ -57,7 +57,7 @@ func serveNode(ctx context.Context, known *known, once thisStart, archived *arch
 	defer closeStore(replica, n.log)
 	options := engineOptions(cfg, replica, n.log)
 	options.Owner, options.Check = p.owner(), demoCheck(cfg)
-	options.Histories, options.NewExchange = known.store, known.anew
+	options.Histories, options.NewExchange = known.store, known.beginNew
 	options.RevokeLost = once.revokeLost
 	n.demo.prepare(&options)
 	options.Market = p.market.options()
@@ -129,19 +129,19 @@ func (n *nodeServer) archives(ctx context.Context, archived *archive.Archive) er
 	return n.known.fits(archived)
 }
 
-// unfolded reports whether a node did not start because it cannot fold what the cluster has, or
-// what it has stored itself.
+// unfolded reports whether a node did not start because it cannot fold the cluster's records, or
+// its own.
 func unfolded(err error) bool {
 	return errors.Is(err, persistence.ErrFormat) || errors.Is(err, persistence.ErrCorrupt)
 }
 
 // voteOn is all that a node does that cannot fold: the others may need its vote.
 func (n *nodeServer) voteOn(ctx context.Context, r persistence.Replica, why error) error {
-	n.place.joined.Store(&joined{replica: r, fault: why})
+	n.view.joined.Store(&joined{replica: r, fault: why})
 	n.follow()
 	r.Unfit(why)
-	n.log.Error("this node votes, and neither serves nor leads; mend what is wrong, and restart "+
-		"it", "node", n.place.name, "error", why)
+	n.log.Error("this node votes, and neither serves nor leads; fix the fault, and restart "+
+		"it", "node", n.view.name, "error", why)
 	node.VoteOnly(ctx, r, n.log)
 	return engineFailed(why)
 }
@@ -176,57 +176,58 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := replicated.Options{Cluster: id, Name: n.place.name, Folder: n.cfg.Data, Local: local,
-		Credentials: credentials, Tick: n.place.tick, Logger: n.log, Fatal: n.fatal,
-		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: &n.place.market.told,
-		Agreed: n.place.market.agreed, Observers: n.cfg.Cluster.Observers()}
+	o := replicated.Options{Cluster: id, Name: n.view.name, Folder: n.cfg.Data, Local: local,
+		Credentials: credentials, Tick: n.view.tick, Logger: n.log, Fatal: n.fatal,
+		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: &n.view.market.report,
+		Agreed: n.view.market.agreed, Observers: n.cfg.Cluster.Observers()}
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}
-	n.log.Info("this node looks for the others", "node", n.place.name, "cluster", id)
+	n.log.Info("looking for the other nodes", "node", n.view.name, "cluster", id)
 	return replicated.Open(ctx, o)
 }
 
-// fatal ends the process: the log's disk did not take what was to be promised.
+// fatal ends the process: the log's disk did not take data that had to be durable.
 func (n *nodeServer) fatal(err error) {
 	n.log.Error("FATAL: the node's log cannot be written", "error", err)
 	os.Exit(cli.ExitUnavailable)
 }
 
-// follow closes the API, but for what is public, until the node leads.
+// follow closes the API, except for public data, until the node leads.
 func (n *nodeServer) follow() {
 	n.gateway.SetFollower(nil, nil)
-	n.place.market.follow()
+	n.view.market.follow()
 	if n.joined == nil {
 		return // it only votes
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	n.unattend, n.attended = cancel, make(chan struct{})
+	n.endFollower, n.followerEnded = cancel, make(chan struct{})
 	go n.serveFollower(ctx)
 }
 
-// alone ends attend, and returns when nothing is shown any more.
+// alone ends serveFollower, and returns when nothing is shown any longer.
 func (n *nodeServer) alone() {
-	if n.unattend != nil {
-		n.unattend()
-		<-n.attended
-		n.unattend = nil
+	if n.endFollower != nil {
+		n.endFollower()
+		<-n.followerEnded
+		n.endFollower = nil
 	}
 }
 
-// attend shows what is public, whenever this node knows what is acknowledged, until ctx ends.
+// serveFollower shows public data, whenever this node can distinguish acknowledged records,
+// until ctx ends.
 func (n *nodeServer) serveFollower(ctx context.Context) {
-	defer close(n.attended)
-	last, said := "", ""
+	defer close(n.followerEnded)
+	last, logged := "", ""
 	for ctx.Err() == nil {
 		shown, err := n.show(ctx)
 		if shown {
-			said = ""
+			logged = ""
 		}
-		// at once it may have other reasons: a term that is over has yet to end
-		if now := err.Error(); ctx.Err() == nil && now == last && now != said {
-			said = now
-			n.log.Warn("this node shows nothing public for now", "node", n.place.name,
+		// the first reason may be temporary: an earlier term has yet to end
+		if now := err.Error(); ctx.Err() == nil && now == last && now != logged {
+			logged = now
+			n.log.Warn("this node serves no public data for now", "node", n.view.name,
 				"error", err)
 		}
 		last = err.Error()
@@ -237,21 +238,21 @@ func (n *nodeServer) serveFollower(ctx context.Context) {
 	}
 }
 
-// attendAgain is the pause before a node that follows tries again to show what is public.
+// serveAgain is the pause before a follower tries again to show public data.
 const serveAgain = 100 * time.Millisecond
 
-// show shows what is public for as long as that can be right, and returns why it cannot.
+// show shows public data for as long as that can be right, and returns why it cannot.
 func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 	a, err := n.node.Follow(ctx)
-	n.place.starting.Store(errors.Is(err, errPast))
+	n.view.starting.Store(errors.Is(err, errPast))
 	if err != nil {
 		return false, err
 	}
-	n.place.market.serve(a.Agreed())
+	n.view.market.serve(a.Agreed())
 	n.gateway.SetFollower(a.Public, a.Commands())
 	err = a.Await(ctx)
 	n.gateway.SetFollower(nil, nil)
-	n.place.market.follow()
+	n.view.market.follow()
 	a.End()
 	return true, err
 }
@@ -263,7 +264,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 		if err != nil {
 			select {
 			case <-n.node.Dead():
-				select { // it votes on until it is told to stop
+				select { // it votes until it is stopped
 				case <-ctx.Done():
 				case <-n.node.Ended(): // or its store has ended
 				}
@@ -288,22 +289,22 @@ func (n *nodeServer) run(ctx context.Context) error {
 		if broken(engine.Err()) {
 			return engineFailed(engine.Err())
 		}
-		n.log.Warn("this node serves no more, and follows", "node", n.place.name, "error", err)
+		n.log.Warn("this node serves no more, and follows", "node", n.view.name, "error", err)
 	}
 }
 
-// broken reports whether an engine ended because its data are, or an invariant is.
+// broken reports whether an engine ended because its data or an invariant is broken.
 func broken(err error) bool {
 	return errors.Is(err, persistence.ErrGap) || errors.Is(err, persistence.ErrCorrupt) ||
 		errors.Is(err, persistence.ErrInvalid)
 }
 
-// serve serves one term, and returns why it ended. One that cannot fill the demo's accounts hands
-// the lead over.
+// serve serves one term, and returns why it ended. If it cannot fill the demo's accounts it hands
+// leadership over.
 func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
-	n.place.starting.Store(n.demo.due)
+	n.view.starting.Store(n.demo.due)
 	stopDemo, err := n.demo.start(ctx, engine)
-	n.place.starting.Store(false)
+	n.view.starting.Store(false)
 	if ctx.Err() != nil {
 		stopDemo()
 		return ctx.Err()
@@ -314,33 +315,33 @@ func (n *nodeServer) serve(ctx context.Context, engine *actors.Engine) error {
 		return errors.Join(err, n.handOver(engine, &transfer{ctx: patience}))
 	}
 	defer stopDemo()
-	n.place.market.serve(engine.Agreed())
+	n.view.market.serve(engine.Agreed())
 	n.gateway.SetEngine(engine)
-	n.open.sayReady(n.log)
+	n.open.logReady(n.log)
 	n.demo.show(n.open.public.Addr().String())
 	return n.serveTerm(ctx, engine)
 }
 
 // serveTerm returns at the engine's end, whose reason it returns, or when ctx ends.
 func (n *nodeServer) serveTerm(ctx context.Context, engine *actors.Engine) error {
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
+	poll := time.NewTicker(time.Second)
+	defer poll.Stop()
 	for {
 		select {
 		case <-engine.Dead():
 			return engine.Err()
 		case <-ctx.Done():
 			return nil
-		case <-look.C:
-			s := n.place.Standing()
+		case <-poll.C:
+			s := n.view.Standing()
 			if !s.ClockWrong || mayLead(&s, "") != nil {
 				continue
 			}
 			patience, cancel := context.WithTimeout(ctx, config.Ms(n.cfg.Timing.StopMaxMs))
 			defer cancel()
 			return errors.Join(persistence.ErrClock, n.handOver(engine, &transfer{ctx: patience}))
-		case w := <-n.place.wishes:
-			s := n.place.Standing()
+		case w := <-n.view.transfers:
+			s := n.view.Standing()
 			if err := mayLead(&s, w.to); err != nil {
 				w.done <- err
 				continue
@@ -367,10 +368,9 @@ func (n *nodeServer) handOver(engine *actors.Engine, w *transfer) error {
 	return err
 }
 
-// stop ends the node in order: a node that leads finishes what is in flight, and hands the lead
-// over.
+// stop ends the node in order: a leader finishes the requests in flight, and hands leadership over.
 func (n *nodeServer) stop(ctx context.Context) error {
-	n.log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+	n.log.Info("stopping: no new requests, finishing those in flight", "at_most",
 		config.Ms(n.cfg.Timing.StopMaxMs))
 	n.alone()
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))

@@ -22,21 +22,21 @@ import (
 // A standingReplica is a node of three that leads, and whose standing is made up.
 type standingReplica struct {
 	persistence.Replica
-	standing func(look int64) persistence.Standing
-	looks    atomic.Int64
-	handed   atomic.Int64 // the look before the lead was handed over; 0: it was not
+	standing func(poll int64) persistence.Standing
+	polls    atomic.Int64
+	handed   atomic.Int64 // number of the poll before leadership was handed over; 0: it was not
 	engine   *actors.Engine
-	ready    error // of the engine, when the lead was handed over
+	ready    error // of the engine, when leadership was handed over
 }
 
-func (r *standingReplica) Standing() persistence.Standing { return r.standing(r.looks.Add(1)) }
+func (r *standingReplica) Standing() persistence.Standing { return r.standing(r.polls.Add(1)) }
 
 func (r *standingReplica) Beat(context.Context) (persistence.Beat, error) {
 	return persistence.Beat{}, nil
 }
 
 func (r *standingReplica) Transfer(context.Context, string) error {
-	r.handed.Store(r.looks.Load())
+	r.handed.Store(r.polls.Load())
 	r.ready = r.engine.Ready()
 	return nil
 }
@@ -46,8 +46,8 @@ type goroutines struct{ mailbox.Runners }
 
 func (goroutines) Schedule(m *mailbox.Mailbox) { go m.Run() }
 
-// reigning is a server of a node whose reign has begun, on a store in memory.
-func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
+// leading is a server of a node whose term has begun, on a store in memory.
+func leading(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 	t.Helper()
 	cfg := config.Demo()
 	cfg.Data = t.TempDir()
@@ -59,28 +59,29 @@ func reigning(t *testing.T, r *standingReplica) (*nodeServer, *actors.Engine) {
 	engine := must(actors.Start(t.Context(), o))
 	at := &joined{replica: r}
 	r.engine = engine
-	p := &clusterView{name: "a", wishes: make(chan *transfer), market: newMarket(cfg, log)}
+	p := &clusterView{name: "a", transfers: make(chan *transfer), market: newMarket(cfg, log)}
 	p.joined.Store(at)
-	return &nodeServer{cfg: cfg, log: log, place: p, joined: at,
+	return &nodeServer{cfg: cfg, log: log, view: p, joined: at,
 		gateway: gateway.New(gatewayOptions(cfg, log))}, engine
 }
 
-// A node whose clock is wrong ends its reign in order, and hands the lead over, once another node
-// could take it. Before, it serves on: expiries by a wrong clock are better than no exchange.
-func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
+// A node whose clock is wrong ends its term in order, and hands leadership over, once another node
+// could take it. Before, it continues to serve: expiries by a wrong clock are better than no
+// exchange.
+func TestNodeWithWrongClockHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const until = 3 // looks at which all others are silent
-		r := &standingReplica{standing: func(look int64) persistence.Standing {
+		const until = 3 // polls at which all others are silent
+		r := &standingReplica{standing: func(poll int64) persistence.Standing {
 			s := persistence.Standing{Node: "a", Leader: "a", ClockAhead: time.Hour,
 				ClockWrong: true, Peers: []persistence.Peer{
 					{Name: "a", Role: persistence.RoleVoter},
 					{Name: "b", Role: persistence.RoleVoter, SilentTicks: longSilence}}}
-			if look <= until {
+			if poll <= until {
 				s.Peers[1].SilentTicks++
 			}
 			return s
 		}}
-		n, engine := reigning(t, r)
+		n, engine := leading(t, r)
 		err := n.serveTerm(t.Context(), engine)
 		if !errors.Is(err, persistence.ErrClock) {
 			t.Errorf("the term has ended: %v", err)
@@ -92,12 +93,12 @@ func TestANodeWithAWrongClockHandsTheLeadOver(t *testing.T) {
 			t.Errorf("the lead was handed over while the engine took commands: %v", r.ready)
 		}
 	})
-	runtime.GC() // what is pooled has timers and channels of this bubble, and a second
-	runtime.GC() // collection frees what the first one has found
+	runtime.GC() // pooled objects have timers and channels of this bubble, and a second
+	runtime.GC() // collection frees those that the first one found
 }
 
-// Which nodes the lead is handed to without a word of which one.
-func TestTheLeadIsHandedToANodeThatCouldTakeIt(t *testing.T) {
+// The nodes to which leadership is handed when no node is named.
+func TestLeadershipGoesToACapableNode(t *testing.T) {
 	b := operator.NodeStanding{Name: "b", Role: operator.Voter, Silent: longSilence, Match: 1}
 	for what, x := range map[string]struct {
 		change func(*operator.NodeStanding)

@@ -12,8 +12,8 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// serveObserver serves what the nodes of a cluster have, until ctx ends. served has the reason why
-// a listener has ended.
+// serveObserver serves the state of a cluster's nodes, until ctx ends. served gets the reason why a
+// listener has ended.
 func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, p *clusterView,
 	open *listeners, served <-chan error) error {
 	n := newNodeServer(cfg, g, p, open)
@@ -35,20 +35,20 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	}
 	defer caller.Close() //nolint:errcheck // the process's end ends its connections, too
 	n.gateway.SetFollower(nil, nil)
-	for said, pause := "", serveAgain; ctx.Err() == nil; {
+	for logged, pause := "", serveAgain; ctx.Err() == nil; {
 		begin := time.Now()
 		err := n.observe(ctx, caller, &o)
 		if ctx.Err() != nil {
 			break
 		}
-		if text := err.Error(); text != said {
-			said = text
-			n.log.Warn("this observer has to begin anew", "observer", p.name, "error", err)
+		if text := err.Error(); text != logged {
+			logged = text
+			n.log.Warn("this observer starts over", "observer", p.name, "error", err)
 		}
 		if pause = min(2*pause, observeAgain); time.Since(begin) > observeAgain {
 			pause = serveAgain
 		}
-		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // what is wrong may be wrong at one node
+		o.Nodes = append(o.Nodes[1:], o.Nodes[0]) // the fault may be one node's
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -62,15 +62,15 @@ func serveObserver(ctx context.Context, cfg *config.Config, g *gateway.Gateway, 
 	return nil
 }
 
-// observeAgain is the longest pause before an observer begins anew.
+// observeAgain is the longest pause before an observer starts over.
 const observeAgain = 5 * time.Second
 
-// observe serves from the image of one of the nodes, and from what has come since, until that
-// cannot go on. It returns why.
+// observe serves from a node's image, and from the records after it, until that fails. It returns
+// the reason.
 func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	from *replicated.ObserverOptions) error {
-	options := observing.Options{Name: n.place.name, Dial: caller.Dial, Log: n.log,
-		Agreed: n.place.market.agreed, Silence: config.Ms(n.cfg.Timing.OwnerStaleMs)}
+	options := observing.Options{Name: n.view.name, Dial: caller.Dial, Log: n.log,
+		Agreed: n.view.market.agreed, Silence: config.Ms(n.cfg.Timing.OwnerStaleMs)}
 	for _, x := range from.Nodes {
 		options.Nodes = append(options.Nodes, x.Name)
 	}
@@ -80,17 +80,17 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	}
 	defer closeStore(store, n.log)
 	o := engineOptions(n.cfg, store, n.log)
-	o.Market = n.place.market.options()
+	o.Market = n.view.market.options()
 	n.demo.prepare(&o)
 	node, err := startNode(ctx, o)
 	if err != nil {
 		return err
 	}
 	n.joined = &joined{replica: store, node: node}
-	n.place.joined.Store(n.joined)
-	n.place.market.judge(node.Recheck)
+	n.view.joined.Store(n.joined)
+	n.view.market.judge(node.Recheck)
 	n.follow()
-	n.log.Info("this observer follows the cluster", "observer", n.place.name)
+	n.log.Info("this observer follows the cluster", "observer", n.view.name)
 	select {
 	case <-node.Dead():
 	case <-node.Ended():
@@ -101,8 +101,8 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	}
 	n.alone()
 	n.joined = nil // so that the state is not kept beside the next one
-	n.place.joined.Store(nil)
-	n.place.market.judge(func() {})
+	n.view.joined.Store(nil)
+	n.view.market.judge(func() {})
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
 	defer cancel()
 	return errors.Join(err, node.Stop(stop))

@@ -81,7 +81,7 @@ func mayHaveSocket(path string, user int) error {
 	return nil
 }
 
-// isSocket reports whether a socket has this name. What else has it is an error.
+// isSocket reports whether a socket has this name. Any other file there is an error.
 func isSocket(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -97,8 +97,8 @@ func isSocket(path string) (bool, error) {
 	return true, nil
 }
 
-// removeDeadSocket removes the socket of a process that was killed. A socket that a process listens
-// on stays, and so does a file that is no socket.
+// removeDeadSocket removes the socket of a process that was killed. A socket with a listening
+// process stays, and so does a file that is no socket.
 func removeDeadSocket(path string) error {
 	if there, err := isSocket(path); err != nil || !there {
 		return err
@@ -117,7 +117,7 @@ func removeDeadSocket(path string) error {
 	return nil
 }
 
-// listenForMetrics listens on the address of /metrics alone; nil if there is none.
+// listenForMetrics listens on the address of /metrics alone; nil: none.
 func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 	if cfg.Metrics.Listen == "" {
 		return nil, nil
@@ -129,11 +129,11 @@ func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 	return l, nil
 }
 
-// A tokenSet has the tokens that the listeners ask for; "" for a listener that asks for none.
+// A tokenSet holds the tokens of the listeners; "" for a listener without one.
 type tokenSet struct{ operator, metrics string }
 
 // tokens returns the tokens of the listeners. The first start writes the operator's: a random one,
-// or on a node the one that came with its certificates, which is the same on all nodes. Beside a
+// or on a node the one from its certificates' folder, which is the same on all nodes. Beside a
 // socket no file is written.
 func tokens(cfg *config.Config) (tokenSet, error) {
 	s, kept, err := presentTokens(cfg)
@@ -149,9 +149,9 @@ func tokens(cfg *config.Config) (tokenSet, error) {
 	return s, nil
 }
 
-// presentTokens reads the tokens of the listeners; "" where there is none. An operator's socket
-// needs none, but the nodes of a cluster show theirs to each other for the users of their sockets.
-// kept is false if the operator's is not in its file or the environment.
+// presentTokens reads the tokens of the listeners; "": none. An operator's socket needs none, but
+// the nodes of a cluster send theirs to each other for the users of their sockets. kept is false if
+// the operator's is not in its file or the environment.
 func presentTokens(cfg *config.Config) (s tokenSet, kept bool, err error) {
 	if cfg.OperatorSocket() == "" || cfg.Cluster.On() {
 		s.operator, kept, err = operatorToken(cfg)
@@ -163,7 +163,7 @@ func presentTokens(cfg *config.Config) (s tokenSet, kept bool, err error) {
 	return s, kept, err
 }
 
-// operatorToken takes the token from the environment, from its file, or from the folder of a node's
+// operatorToken reads the token from the environment, from its file, or from the folder of a node's
 // certificates; "" if it is in none.
 func operatorToken(cfg *config.Config) (token string, kept bool, err error) {
 	if t := os.Getenv(config.EnvOperatorToken); t != "" {

@@ -12,9 +12,8 @@ import (
 // shares the cores instead, and prefers threads that run for a moment only.
 const spareProcessors = 2
 
-// addProcessors adds the spare ones, unless the environment has a number of its own, or a
-// container's quota is less than the cores. CPU time used beyond a quota in one moment is taken
-// away in the next.
+// addProcessors adds the spare ones, unless the environment sets the number, or a container's quota
+// is less than the cores. CPU time used beyond a quota in one moment is taken away in the next.
 func addProcessors(log *slog.Logger) {
 	cores := runtime.NumCPU()
 	if os.Getenv("GOMAXPROCS") != "" || runtime.GOMAXPROCS(0) < cores {

@@ -16,18 +16,18 @@ import (
 	"exchange/config"
 )
 
-// refusals returns all for which a start is refused whatever its store has: files and folders that
-// are missing or wrong, addresses, a socket's path, the limits of this process. It changes nothing.
-// Its code is 64, or 75 if all of it may pass.
-func refusals(k *known) error {
+// refusals returns all reasons to refuse a start that do not depend on the store's content: missing
+// or wrong files and folders, addresses, a socket's path, the limits of this process. It changes
+// nothing. Its code is 64, or 75 if all of it may pass.
+func refusals(k *knownData) error {
 	cfg, quiet := k.cfg, slog.New(slog.DiscardHandler)
 	var list []string
 	code := cli.ExitUnavailable
-	add := func(subject string, err error) {
+	add := func(prefix string, err error) {
 		if err == nil {
 			return
 		}
-		list = append(list, subject+err.Error())
+		list = append(list, prefix+err.Error())
 		if cli.ExitCode(cli.WithExit(cli.ExitUsage, err)) != cli.ExitUnavailable {
 			code = cli.ExitUsage
 		}
@@ -47,7 +47,7 @@ func refusals(k *known) error {
 		_, _, err = loadNode(&cfg.Cluster)
 		add("cluster: ", err)
 	}
-	for _, err := range slices.Concat(mayHold(cfg), k.waits()) {
+	for _, err := range slices.Concat(mayHold(cfg), k.missing()) {
 		add("", err)
 	}
 	if !cfg.Cluster.Observer && k.mayHaveKey() == nil {
@@ -89,7 +89,7 @@ func mayListen(cfg *config.Config) (all []error) {
 	return append(all, mayHaveSocket(path, os.Geteuid()), err)
 }
 
-// mayHold returns which configured folders are none.
+// mayHold returns the configured folders that are unusable.
 func mayHold(cfg *config.Config) (all []error) {
 	for _, x := range []struct{ what, path string }{{"the data folder", cfg.Data},
 		{"the store's folder", cfg.PebbleFolder()}, {"the archive's folder", cfg.Archive}} {
@@ -107,8 +107,8 @@ func mayHold(cfg *config.Config) (all []error) {
 	return all
 }
 
-// sealable returns what is wrong with the server's key. Only a node must have one: alone, the first
-// start makes it.
+// sealable returns the fault of the server's key. Only a node must have one: alone, the first start
+// makes it.
 func sealable(cfg *config.Config) error {
 	if cfg.Cluster.On() {
 		_, err := clusterKey(cfg)

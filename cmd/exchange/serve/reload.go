@@ -13,10 +13,10 @@ import (
 	"exchange/gateway/operator"
 )
 
-// Another configuration is taken up while the exchange runs, as a whole or not at all.
+// Another configuration is applied while the exchange runs, as a whole or not at all.
 
-// A rereading reads the configuration of the command line, as often as it is asked. It has the
-// level of the log.
+// A rereading reads the configuration of the command line, on each request. It holds the level of
+// the log.
 type rereading struct {
 	load  func() (*config.Config, error)
 	level *slog.LevelVar
@@ -27,15 +27,15 @@ type reloadOutcome struct {
 	err  error
 }
 
-// A reloadWish asks for a reload. It has room for the answer.
+// A reloadRequest asks for a reload. It has room for the answer.
 type reloadRequest chan reloadOutcome
 
-// newRenewal keeps the configuration as it was read: the caller may change it later. at is the
-// place in a cluster, or nil.
+// newRenewal keeps the configuration as it was read: the caller may change it later. at is the view
+// of the cluster, or nil.
 func newRenewal(cfg *config.Config, from rereading, at *clusterView, log *slog.Logger) *renewal {
 	running := *cfg
 	r := &renewal{cfg: cfg, log: log, source: from, running: &running,
-		wishes: make(chan reloadRequest)}
+		requests: make(chan reloadRequest)}
 	if at != nil {
 		r.agreed, r.reread = at.market.agreedText, at.market.reread
 	}
@@ -44,14 +44,14 @@ func newRenewal(cfg *config.Config, from rereading, at *clusterView, log *slog.L
 
 // Reload implements operator.Reloader.
 func (r *renewal) Reload(ctx context.Context) (*operator.Reloaded, error) {
-	wish := make(reloadRequest, 1)
+	request := make(reloadRequest, 1)
 	select {
-	case r.wishes <- wish:
+	case r.requests <- request:
 	case <-ctx.Done():
 		return nil, errNotReloaded
 	}
 	select {
-	case outcome := <-wish:
+	case outcome := <-request:
 		return outcome.done, outcome.err
 	case <-ctx.Done():
 		return nil, errors.New("outcome unknown: the configuration is still being taken up")
@@ -61,8 +61,8 @@ func (r *renewal) Reload(ctx context.Context) (*operator.Reloaded, error) {
 var errNotReloaded = fmt.Errorf("%w: the exchange starts, ends, or takes up a configuration "+
 	"already", operator.ErrNotNow)
 
-// configure takes up the configuration as it is now, and returns its changes. An error says why it
-// does not count.
+// configure applies the present configuration, and returns its changes. An error is the reason why
+// it does not apply.
 func (r *renewal) configure() (changes []config.Change, err error) {
 	next, err := r.source.load()
 	if err != nil {
@@ -86,22 +86,22 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 		r.log.Error("the configuration stays as it was", "error", err)
 		return nil, fmt.Errorf("the configuration stays as it was: %w", err)
 	}
-	// by the level of before or that of now, whichever says more
+	// at the previous level or the new one, whichever logs more
 	r.source.level.Set(min(r.source.level.Level(), logLevel(next.Log.Level)))
 	for _, c := range changes {
 		r.log.Info("an option has changed", "key", c.Key, "from", c.Before, "to", c.After,
 			"origin", c.Origin)
 	}
-	r.take(next, changes)
+	r.apply(next, changes)
 	r.gateway.Reconfigured(true)
-	r.log.Info("the configuration was taken up", "changes", len(changes))
+	r.log.Info("the configuration was reloaded", "changes", len(changes))
 	if r.running = next; r.reread != nil {
 		r.reread(next)
 	}
 	return changes, nil
 }
 
-// baseline returns the configuration that counts. In a cluster its market part is the applied one.
+// baseline returns the configuration in effect. In a cluster its market part is the applied one.
 func (r *renewal) baseline() *config.Config {
 	if r.agreed == nil {
 		return r.running
@@ -114,11 +114,10 @@ func (r *renewal) baseline() *config.Config {
 	return r.running
 }
 
-// maxRefused bounds how many refused options are told of.
+// maxRefused bounds the refused options that are listed.
 const maxRefused = 30
 
-// refused logs why a configuration does not count, and returns an error for an operator that says
-// so.
+// refused logs why a configuration does not apply, and returns an error for the operator.
 func (r *renewal) refused(list []config.Change, all int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the configuration stays as it was, because %d of %d changes need more:",
@@ -137,7 +136,7 @@ func (r *renewal) refused(list []config.Change, all int) error {
 	return actors.Refuse(b.String())
 }
 
-// reconfigure has the engine take up its changes. After an error nothing has changed. engine is nil
+// reconfigure makes the engine apply its changes. After an error nothing has changed. engine is nil
 // if none of them is the engine's.
 func reconfigure(next *config.Config, changes []config.Change, engine *actors.Engine) error {
 	if !slices.ContainsFunc(changes, func(c config.Change) bool { return c.Engine }) {
@@ -148,8 +147,8 @@ func reconfigure(next *config.Config, changes []config.Change, engine *actors.En
 	return engine.Reconfigure(o.Limits, o.Pairs)
 }
 
-// take has the other parts of the process take up their changes, and clients told of all.
-func (r *renewal) take(next *config.Config, changes []config.Change) {
+// apply makes the other parts of the process apply their changes, and publishes all to clients.
+func (r *renewal) apply(next *config.Config, changes []config.Change) {
 	r.source.level.Set(logLevel(next.Log.Level))
 	r.gateway.SetDepositInstructions(depositInstructions(next))
 	if r.agreed == nil { // otherwise the nodes agree on them
@@ -162,7 +161,7 @@ func (r *renewal) take(next *config.Config, changes []config.Change) {
 	}
 }
 
-// noteSignal notes in the log of actions what a signal has had taken up: fees are money. The note
+// noteSignal notes in the log of actions the changes reloaded by a signal: fees are money. The note
 // of a command has its operator's name.
 func (r *renewal) noteSignal(done *operator.Reloaded) {
 	engine := r.engine.Load()

@@ -34,7 +34,7 @@ func newReloading(t *testing.T, change func(n int64, cfg *config.Config)) (r *re
 	cfg := must(load())
 	quiet := slog.New(slog.DiscardHandler)
 	r = newRenewal(cfg, rereading{load, new(slog.LevelVar)}, nil, quiet)
-	cfg.Limits.Connections = 1 // as a start that fits it to the machine
+	cfg.Limits.Connections = 1 // like a start that fits it to the machine
 	r.gateway = gateway.New(gatewayOptions(cfg, quiet))
 	return r, loads
 }
@@ -49,15 +49,15 @@ func TestAnExchangeThatStartsTakesUpNoChangesOfItsEngine(t *testing.T) {
 	changes, err := r.configure()
 	if err == nil || !strings.Contains(err.Error(), "2 of 3 changes") ||
 		!strings.Contains(err.Error(), "while the exchange starts") || changes != nil {
-		t.Errorf("it takes up %v, %v", changes, err)
+		t.Errorf("it applies %v, %v", changes, err)
 	}
 	if changes, err = r.configure(); err != nil || len(changes) != 1 {
-		t.Errorf("it takes up %v, %v", changes, err)
+		t.Errorf("it applies %v, %v", changes, err)
 	}
 }
 
-// A list of refused options has an end, in the answer and in the log.
-func TestManyRefusedOptionsAreToldInPart(t *testing.T) {
+// A list of refused options is bounded, in the answer and in the log.
+func TestRefusedOptionsAreListedInPart(t *testing.T) {
 	var log strings.Builder
 	r, _ := newReloading(t, func(_ int64, cfg *config.Config) {
 		for i := range cfg.Pairs {
@@ -78,7 +78,7 @@ func TestManyRefusedOptionsAreToldInPart(t *testing.T) {
 	}
 }
 
-// Reloads run one at a time, whichever of operators and signals asks, and each has an answer.
+// Reloads run one at a time, for operators and signals, and each has an answer.
 func TestReloadsRunOneAtATime(t *testing.T) {
 	var under atomic.Int64
 	r, loads := newReloading(t, func(n int64, cfg *config.Config) {
@@ -114,9 +114,9 @@ func TestReloadsRunOneAtATime(t *testing.T) {
 	}
 }
 
-// The file that a node compares with what is applied is the one that was taken up last, from then
-// on, also when both change at once.
-func TestAReloadedFileIsWhatANodeCompares(t *testing.T) {
+// A node compares the file that was last loaded with the applied part, also when both change at
+// once.
+func TestNodeComparesReloadedFile(t *testing.T) {
 	synctest.Test(t, reloadedFileIsCompared)
 }
 
@@ -136,7 +136,7 @@ func reloadedFileIsCompared(t *testing.T) {
 		t.Error("the file does not differ")
 	}
 	if changes, err := r.configure(); err != nil || len(changes) > 0 {
-		t.Errorf("of what is applied it takes up %v, %v", changes, err)
+		t.Errorf("beside the applied part it applies %v, %v", changes, err)
 	}
 	if keys := m.differs(); len(keys) > 0 {
 		t.Errorf("a file that is equal differs in %q", keys)
@@ -151,7 +151,7 @@ func reloadedFileIsCompared(t *testing.T) {
 		both.Wait()
 		synctest.Wait()
 		if m.keys != nil || !bytes.Equal(m.newest.Market(), applied) {
-			t.Fatalf("of both are known %q in %q", m.newest.Market(), m.keys)
+			t.Fatalf("%q, and differences %q", m.newest.Market(), m.keys)
 		}
 	}
 }

@@ -17,14 +17,14 @@ import (
 )
 
 // Certificates and the operator's token are renewed while the exchange runs, and the configuration
-// is taken up anew: see serve_reload.go.
+// is reloaded: see reload.go.
 
-// renewInterval is the time between two looks for new files of certificates. A supervisor that
+// renewInterval is the time between two checks for new files of certificates. A supervisor that
 // cannot send signals only has to replace the files.
 const renewInterval = 10 * time.Second
 
-// A renewal takes up new certificates and tokens, and another configuration. Its goroutine alone
-// does, one after the other.
+// A renewal loads new certificates and tokens, and another configuration. All of it runs in one
+// goroutine, one after the other.
 type renewal struct {
 	cfg          *config.Config
 	log          *slog.Logger
@@ -33,16 +33,16 @@ type renewal struct {
 	tokens       tokenSet // as they are now
 
 	source  rereading
-	running *config.Config // that counts, as it was read
-	// agreed is the market part that is applied in the cluster, as text; nil: none is known. It is
-	// nil itself for an exchange on one machine.
-	agreed func() []byte
-	reread func(*config.Config)          // hears of each that counts; nil as agreed is
-	engine atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
-	wishes chan reloadRequest
+	running *config.Config // in effect, as it was read
+	// agreed is the market part applied in the cluster, as text; nil: none is known. It is nil
+	// itself for an exchange on one machine.
+	agreed   func() []byte
+	reread   func(*config.Config)          // receives each one in effect; nil as agreed is
+	engine   atomic.Pointer[actors.Engine] // of an exchange on one machine; nil: it is starting
+	requests chan reloadRequest
 }
 
-// A certificateSet has the listeners' certificates; nil without TLS.
+// A certificateSet holds the listeners' certificates; nil without TLS.
 type certificateSet struct{ public, operator, metrics *listen.Certificate }
 
 // all returns those that are not nil.
@@ -71,8 +71,7 @@ func certificates(cfg *config.Config, log *slog.Logger) (s certificateSet, err e
 	return s, nil
 }
 
-// run renews at once when it is asked, and looks at the certificates from time to time, until ctx
-// ends.
+// run renews at once on a request, and checks the certificates from time to time, until ctx ends.
 func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
@@ -81,12 +80,12 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-asked:
-			if done, err := r.all(); err == nil { // the log says what is wrong
+			if done, err := r.all(); err == nil { // the log has the fault
 				r.noteSignal(done)
 			}
-		case wish := <-r.wishes:
+		case request := <-r.requests:
 			done, err := r.all()
-			wish <- reloadOutcome{done, err}
+			request <- reloadOutcome{done, err}
 		case now := <-tick.C:
 			for _, c := range r.certificates {
 				c.Refresh(now)
@@ -95,8 +94,8 @@ func (r *renewal) run(ctx context.Context, asked <-chan os.Signal) {
 	}
 }
 
-// all takes everything anew. A certificate or token that cannot be taken stays as it is, and so
-// does the configuration. The log says so.
+// all reloads everything. A faulty certificate or token stays as it is, and so does a faulty
+// configuration. The log has the fault.
 func (r *renewal) all() (*operator.Reloaded, error) {
 	var faults []string
 	for _, c := range r.certificates {

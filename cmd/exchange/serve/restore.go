@@ -34,18 +34,18 @@ import (
 type restoreAnswer struct {
 	Store    string    `json:"store"`
 	File     string    `json:"file"`
-	Of       int       `json:"of"` // so many backups were in the folder
+	Of       int       `json:"of"` // backups in the folder
 	Sequence uint64    `json:"sequence"`
 	Taken    time.Time `json:"taken"`
 	Accounts int       `json:"accounts"`
 	Rows     int       `json:"rows"`
-	// Node is the only node of the cluster that was made; "": the exchange runs alone.
+	// Node is the only node of the new cluster; "": the exchange runs alone.
 	Node string `json:"node,omitempty"`
-	// Authenticated says whether the backup was found to be written under the server's key, and
+	// Authenticated is true if the backup was found to be written under the server's key, and
 	// unchanged.
 	Authenticated bool `json:"authenticated"`
-	// SecretKey says whether the server's key is the one that the API secrets are sealed with:
-	// "there", "missing", "another", or "unneeded".
+	// SecretKey is the state of the key that the API secrets are sealed with: "there", "missing",
+	// "another", or "unneeded".
 	SecretKey string `json:"secret_key"`
 }
 
@@ -108,15 +108,15 @@ func (p *Commands) restoreCommand() *cobra.Command {
 	return c
 }
 
-// findBackup returns the file itself, or the newest backup in a folder and how many it has.
+// findBackup returns the file itself, or the newest backup in a folder and the number of backups.
 func (p *Commands) findBackup(path string) (file string, of int, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", 0, cli.WithExit(cli.ExitUsage, fmt.Errorf("there is no backup: %w", err))
 	}
 	if !info.IsDir() {
-		if info, err := describe(path); err == nil { // what is wrong with it is told later
-			p.warnOfFuture([]found{{path, info}}, time.Now())
+		if info, err := describe(path); err == nil { // its faults are reported later
+			p.warnOfFuture([]foundBackup{{path, info}}, time.Now())
 		}
 		return path, 1, nil
 	}
@@ -129,14 +129,14 @@ func (p *Commands) findBackup(path string) (file string, of int, err error) {
 	return newest(list, now).file, len(list), nil
 }
 
-// A found is a backup and its description.
-type found struct {
+// A foundBackup is a backup and its description.
+type foundBackup struct {
 	file string
 	info *backup.Info
 }
 
 // backupsIn returns all backups of a folder, which has at least one.
-func backupsIn(path string) (list []found, err error) {
+func backupsIn(path string) (list []foundBackup, err error) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, cli.WithExit(cli.ExitUsage,
@@ -153,7 +153,7 @@ func backupsIn(path string) (list []found, err error) {
 				fmt.Errorf("%s: %w: if it is not the one to restore, name the file that is", name,
 					err))
 		}
-		list = append(list, found{name, info})
+		list = append(list, foundBackup{name, info})
 	}
 	if len(list) == 0 {
 		return nil, cli.WithExit(cli.ExitUsage,
@@ -172,11 +172,11 @@ func describe(name string) (*backup.Info, error) {
 	return backup.Describe(f)
 }
 
-// newest returns the backup to restore. Within one history the sequence tells, because a clock may
-// have been wrong. A restored exchange goes on from a lower sequence in a history of its own, so of
-// several histories the one counts of which a backup was taken last; a time in the future is wrong.
-func newest(list []found, now time.Time) found {
-	highest, last := map[string]found{}, map[string]time.Time{}
+// newest returns the backup to restore. Within one history the sequence decides, because a clock
+// may have been wrong. A restored exchange continues from a lower sequence in its own history. So
+// of several histories the one with the last backup counts; a time in the future is wrong.
+func newest(list []foundBackup, now time.Time) foundBackup {
+	highest, last := map[string]foundBackup{}, map[string]time.Time{}
 	for _, f := range list {
 		h := f.info.History
 		if best, ok := highest[h]; !ok || f.info.Sequence > best.info.Sequence {
@@ -186,15 +186,15 @@ func newest(list []found, now time.Time) found {
 			last[h] = at
 		}
 	}
-	return slices.MaxFunc(slices.Collect(maps.Values(highest)), func(a, b found) int {
+	return slices.MaxFunc(slices.Collect(maps.Values(highest)), func(a, b foundBackup) int {
 		return cmp.Or(last[a.info.History].Compare(last[b.info.History]),
 			cmp.Compare(a.info.Sequence, b.info.Sequence),
 			strings.Compare(a.info.History, b.info.History))
 	})
 }
 
-// warnOfFuture warns of backups that were taken in the future, as their descriptions say.
-func (p *Commands) warnOfFuture(list []found, now time.Time) {
+// warnOfFuture warns of backups whose descriptions have a time in the future.
+func (p *Commands) warnOfFuture(list []foundBackup, now time.Time) {
 	for _, f := range list {
 		if f.info.Taken.After(now) {
 			fmt.Fprintf(p.Stderr, "exchange: %s says that it was taken at %s, which is in the "+
@@ -248,9 +248,9 @@ func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string,
 	if err != nil {
 		return startFailed(ctx, err)
 	}
-	rhythm := persistence.Heartbeat{Check: config.Ms(cfg.Timing.OwnerCheckMs),
+	heartbeat := persistence.Heartbeat{Check: config.Ms(cfg.Timing.OwnerCheckMs),
 		Stale: config.Ms(cfg.Timing.OwnerStaleMs)}
-	info, err := fill(ctx, &restoring{Store: store, rhythm: rhythm}, b, g)
+	info, err := fill(ctx, &restoring{Store: store, heartbeat: heartbeat}, b, g)
 	if err == nil && cfg.Cluster.On() {
 		err = replicated.Found(cfg.Data, cluster, cfg.Cluster.Node, info.Sequence)
 	}
@@ -270,8 +270,8 @@ func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string,
 	return p.Print(&a, func(w *tabwriter.Writer) { a.write(w, cfg) })
 }
 
-// mayMakeFolders returns why the folders of the configuration cannot be made, before a long backup
-// is read.
+// mayMakeFolders returns why the folders of the configuration cannot be made, before reading a long
+// backup.
 func mayMakeFolders(cfg *config.Config) error {
 	store := cfg.PebbleFolder()
 	if store == "" || filepath.Dir(filepath.Clean(store)) == filepath.Clean(cfg.Data) {
@@ -309,7 +309,7 @@ func (p *Commands) openBackup(cfg *config.Config, f *os.File, without bool,
 		return nil, cli.WithExit(code, fmt.Errorf("%s: %w; nothing was written", f.Name(), err))
 	}
 	keys, err := seal.Load(p.Env(config.EnvSecretKey), cfg.SecretKeyFile, false)
-	var by persistence.Authority // nil: every backup is taken
+	var by persistence.Authority // nil: every backup is accepted
 	switch {
 	case without:
 		fmt.Fprintf(p.Stderr,
@@ -361,7 +361,7 @@ func verified(f *os.File, by persistence.Authority, g *cli.Progress) (*backup.Ba
 }
 
 // boundKeys opens the seal of each API key, which is bound to its account and rights, as the first
-// start would. One of a server key that is not there is that start's to refuse.
+// start would. If a server key is missing, that start refuses its keys.
 func boundKeys(s *state.State, keys *seal.Sealer) error {
 	for _, k := range s.Keys() {
 		if k.Revoked {
@@ -399,7 +399,7 @@ func restoreFailed(store persistence.Store, err error) error {
 				"the next try", err, store))
 }
 
-// keyFor tells whether the server's secret key is the needed one.
+// keyFor reports whether the server's secret key is the needed one.
 func (p *Commands) keyFor(cfg *config.Config, info *backup.Info) string {
 	if len(info.SealedBy) == 0 {
 		return "unneeded"

@@ -9,46 +9,46 @@ import (
 	"exchange/persistence"
 )
 
-// restoring is a store that a restore fills. Meanwhile it leaves beats as an exchange does, so that
-// no standby takes the store. At the end it gives the store back, so that a start need not wait.
+// restoring is a store that a restore fills. Meanwhile it sends heartbeats like an exchange, so
+// that no standby takes the store. At the end it releases the store, so that a start need not wait.
 type restoring struct {
 	persistence.Store
-	rhythm persistence.Heartbeat
+	heartbeat persistence.Heartbeat
 
 	token   persistence.Token // "": it owns nothing
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// Beat waits, as a standby does, until the store's owner shows no sign of life. It returns ErrHeld
-// if the owner shows one.
+// Beat waits, like a standby, until the store's owner shows no sign of life. It returns ErrHeld if
+// the owner shows one.
 func (r *restoring) Beat(ctx context.Context) (persistence.Beat, error) {
-	vigil := persistence.OwnerWatch{Heartbeat: r.rhythm}
+	watch := persistence.OwnerWatch{Heartbeat: r.heartbeat}
 	for {
-		before := vigil.Seen
+		before := watch.Seen
 		now, err := r.Store.Beat(ctx)
 		if err == nil {
-			err = vigil.See(now, time.Now())
+			err = watch.See(now, time.Now())
 		}
 		switch {
 		case err != nil, r.Exclusive(), !now.HasOwner():
 			return now, err
 		case before.Token != "" && before != now:
 			return now, fmt.Errorf("%w: %.200q uses the store", persistence.ErrHeld, now.Owner)
-		case vigil.Quiet() >= vigil.Needed():
+		case watch.Quiet() >= watch.Needed():
 			return now, nil
 		}
 		select {
 		case <-ctx.Done():
 			return now, ctx.Err()
-		case <-time.After(r.rhythm.Check):
+		case <-time.After(r.heartbeat.Check):
 		}
 	}
 }
 
 func (r *restoring) Acquire(ctx context.Context,
 	c persistence.Claim) (persistence.Token, uint64, error) {
-	c.Heartbeat = r.rhythm
+	c.Heartbeat = r.heartbeat
 	token, last, err := r.Store.Acquire(ctx, c)
 	if err == nil && r.token == "" {
 		r.token, r.stop, r.stopped = token, make(chan struct{}), make(chan struct{})
@@ -57,11 +57,11 @@ func (r *restoring) Acquire(ctx context.Context,
 	return token, last, err
 }
 
-// beat is a goroutine of its own. The restore's next write meets a process that has taken the
-// store.
+// beat runs in its own goroutine. If another process takes the store, the restore's next write
+// fails.
 func (r *restoring) beat() {
 	defer close(r.stopped)
-	t := time.NewTicker(r.rhythm.Check)
+	t := time.NewTicker(r.heartbeat.Check)
 	defer t.Stop()
 	for {
 		select {
@@ -83,7 +83,7 @@ func (r *restoring) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 		defer cancel()
 		if err = r.Store.Release(ctx, r.token); errors.Is(err, persistence.ErrFenced) {
-			err = nil // its writes have said so, if any was left
+			err = nil // its writes have failed with it, if any was left
 		}
 	}
 	return errors.Join(err, r.Store.Close())

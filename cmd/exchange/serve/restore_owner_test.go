@@ -11,13 +11,13 @@ import (
 	"exchange/persistence/memory"
 )
 
-// A restore looks at the store's owner as a standby does. It leaves a living owner alone, and waits
-// for the silence of a dead one, by the slower rhythm of both.
+// A restore watches the store's owner like a standby. It leaves a living owner alone, and waits for
+// the silence of a dead one, by the longer heartbeat interval of both.
 func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})
 		store.Server = true
-		r := &restoring{Store: store, rhythm: persistence.Heartbeat{Check: 500 * time.Millisecond,
+		r := &restoring{Store: store, heartbeat: persistence.Heartbeat{Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second}}
 		begin := time.Now()
 		if seen, err := r.Beat(t.Context()); err != nil || seen.HasOwner() ||
@@ -53,7 +53,7 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now, err := store.Beat(t.Context()); err != nil || now.Token != tok ||
-			now.Heartbeat != r.rhythm {
+			now.Heartbeat != r.heartbeat {
 			t.Fatalf("%+v, %v", now, err)
 		}
 		worked(t, r.Close())

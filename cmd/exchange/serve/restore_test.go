@@ -17,7 +17,7 @@ import (
 	"exchange/prove/clitest"
 )
 
-// A backup of the test below: each account is two records behind those of its history.
+// A backup of the test below: each account is two records of its history.
 type takenBackup struct {
 	at       time.Duration // when it was taken
 	history  byte
@@ -25,21 +25,21 @@ type takenBackup struct {
 }
 
 // Within one history the sequence decides, because a clock may have been wrong. Sequences of
-// different histories say nothing, and times in the future are wrong.
+// different histories are not comparable, and times in the future are wrong.
 func TestTheNewestBackupIsTheFurthestOfTheLastHistory(t *testing.T) {
 	for name, x := range map[string]struct {
 		list []takenBackup
 		now  time.Duration
 		want int // index
-		warn int // how many are of the future
+		warn int // number in the future
 	}{
 		"a clock was ahead": {[]takenBackup{{2 * time.Hour, 1, 1}, {time.Hour, 1, 3}},
 			3 * time.Hour, 1, 0},
 		"and the time has yet to come": {[]takenBackup{{9 * time.Hour, 1, 1}, {time.Hour, 1, 3}},
 			2 * time.Hour, 1, 1},
-		"behind a restore": {[]takenBackup{{time.Hour, 1, 3}, {2 * time.Hour, 2, 1}},
+		"after a restore": {[]takenBackup{{time.Hour, 1, 3}, {2 * time.Hour, 2, 1}},
 			3 * time.Hour, 1, 0},
-		"behind a restore of what a wrong clock had": {[]takenBackup{{time.Hour, 1, 1},
+		"after a restore of a backup with a wrong clock": {[]takenBackup{{time.Hour, 1, 1},
 			{9 * time.Hour, 1, 4}, {2 * time.Hour, 2, 2}}, 3 * time.Hour, 2, 1},
 		"all are of the future": {[]takenBackup{{8 * time.Hour, 1, 1}, {7 * time.Hour, 1, 2}},
 			time.Hour, 1, 2},
@@ -52,26 +52,26 @@ func TestTheNewestBackupIsTheFurthestOfTheLastHistory(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(x.now)
-				var said bytes.Buffer
-				got, of, err := (&Commands{&cli.Program{Stderr: &said}}).findBackup(dir)
+				var stderr bytes.Buffer
+				got, of, err := (&Commands{&cli.Program{Stderr: &stderr}}).findBackup(dir)
 				if want := files[x.want]; err != nil || got != want || of != len(files) {
 					t.Errorf("%s of %d, %v; want %s", got, of, err, want)
 				}
-				if n := strings.Count(said.String(), "is in the future"); n != x.warn {
-					t.Errorf("%d warnings, want %d: %s", n, x.warn, said.String())
+				if n := strings.Count(stderr.String(), "is in the future"); n != x.warn {
+					t.Errorf("%d warnings, want %d: %s", n, x.warn, stderr.String())
 				}
-				said.Reset() // of a file that is named
-				_, _, err = (&Commands{&cli.Program{Stderr: &said}}).findBackup(files[x.want])
+				stderr.Reset() // of a file given by name
+				_, _, err = (&Commands{&cli.Program{Stderr: &stderr}}).findBackup(files[x.want])
 				if late := x.list[x.want].at > x.now; err != nil ||
-					strings.Contains(said.String(), "is in the future") != late {
-					t.Errorf("%v, and said is %q", err, said.String())
+					strings.Contains(stderr.String(), "is in the future") != late {
+					t.Errorf("%v, and stderr is %q", err, stderr.String())
 				}
 			})
 		})
 	}
 }
 
-// write writes a backup when it is to be taken, and returns its name.
+// write writes a backup at its time, and returns its name.
 func (b takenBackup) write(t *testing.T, dir string) string {
 	t.Helper()
 	s := state.New()

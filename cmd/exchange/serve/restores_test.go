@@ -118,12 +118,12 @@ func restoresChosen(t *testing.T, data, older, newest string) {
 		"is another: bring exchange.key back", "name an empty folder as archive",
 		"that in " + before + " belongs to what was before; keep it"} {
 		if r.Code != 0 || !strings.Contains(r.Out, word) {
-			t.Errorf("%q is not said: %+v", word, r)
+			t.Errorf("%q is missing: %+v", word, r)
 		}
 	}
 	if r.ErrOut !=
 		"exchange: the environment variable EXCHANGE_SOMETHING names no option and is ignored\n" {
-		t.Errorf("said is %q", r.ErrOut)
+		t.Errorf("stderr is %q", r.ErrOut)
 	}
 	r = runLine([]string{"EXCHANGE_STORE=pebble:" + filepath.Join(t.TempDir(), "third"),
 		"EXCHANGE_DATA=" + data},
@@ -136,7 +136,7 @@ func restoresChosen(t *testing.T, data, older, newest string) {
 	}
 }
 
-// restoreRefuses looks at refusals that come before anything is written.
+// restoreRefuses checks refusals that come before anything is written.
 func restoreRefuses(t *testing.T, good string) {
 	store, dir := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	f := func(code int, path, want string, more ...string) {
@@ -166,7 +166,7 @@ func restoreRefuses(t *testing.T, good string) {
 		for _, word := range []string{"--without-authentication", "exchange.key.ID",
 			"nothing was written"} {
 			if !strings.Contains(r.ErrOut, word) {
-				t.Errorf("%q is not said: %s", word, r.ErrOut)
+				t.Errorf("%q is missing: %s", word, r.ErrOut)
 			}
 		}
 	}

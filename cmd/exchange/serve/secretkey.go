@@ -105,8 +105,8 @@ func (p *Commands) secretKeyCommand() *cobra.Command {
 	return c
 }
 
-// secretKeyFile finds the file. Where --data names the folder, and there is no configuration, the
-// file is the usual one in it.
+// secretKeyFile finds the file. If --data names the folder, and there is no configuration, the file
+// is the usual one in it.
 func (p *Commands) secretKeyFile(given *cli.Sources) (string, error) {
 	folder, data := given.Given("data")
 	_, file := given.Given("secret_key_file")
@@ -134,7 +134,7 @@ func (a *secretKeyAnswer) write(w *tabwriter.Writer, next string) {
 	}
 }
 
-// secretKeyFailed gives an error of the file its exit code. The file is as it was.
+// secretKeyFailed gives an error of the file its exit code. The file is unchanged.
 func secretKeyFailed(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; `exchange serve` makes it at its first start", err)

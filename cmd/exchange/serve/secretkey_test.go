@@ -13,7 +13,7 @@ import (
 	"exchange/persistence/backup"
 )
 
-// An exchange has its folder to itself for as long as it runs, and its key is changed meanwhile.
+// A running exchange holds its folder exclusively; its key is changed meanwhile.
 func TestTheServersKeyIsChangedWhileAnExchangeRuns(t *testing.T) {
 	data := t.TempDir()
 	if _, err := seal.Load("", filepath.Join(data, config.SecretKeyName), true); err != nil {
@@ -33,7 +33,7 @@ func TestTheServersKeyIsChangedWhileAnExchangeRuns(t *testing.T) {
 	}
 }
 
-// Whatever opens secrets or proves files takes a retired key from its file beside the other.
+// Everything that opens secrets or proves files finds a retired key in its file beside the other.
 func TestARetiredKeyCountsForAllThatNeedIt(t *testing.T) {
 	cfg := config.Default()
 	cfg.SecretKeyFile = filepath.Join(t.TempDir(), config.SecretKeyName)
@@ -58,6 +58,6 @@ func TestARetiredKeyCountsForAllThatNeedIt(t *testing.T) {
 	}
 	info := &backup.Info{SealedBy: []string{fmt.Sprintf("%016x", old.ID())}}
 	if is := (&Commands{new(cli.Program)}).keyFor(cfg, info); is != "there" {
-		t.Errorf("restore says that the key is %s", is)
+		t.Errorf("restore reports the key as %s", is)
 	}
 }

@@ -35,14 +35,14 @@ import (
 )
 
 // serve runs the exchange until ctx ends, which is an order to stop, or until the exchange cannot
-// go on. The error carries the exit code.
+// continue. The error carries the exit code.
 func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineWriter,
 	once thisStart) error {
 	log := slog.Default()
 	build := cli.BuildVersion()
 	log.Info("exchange starts", "version", build.Version, "commit", build.Commit, "pid",
 		os.Getpid(), "configuration", cfg.Summary())
-	known := newKnown(cfg, once.anew, log)
+	known := newKnown(cfg, once.beginNew, log)
 	held, err := holdData(known)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 }
 
 // serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
-func serveAlone(ctx context.Context, known *known, once thisStart, archived *archive.Archive,
+func serveAlone(ctx context.Context, known *knownData, once thisStart, archived *archive.Archive,
 	renewed *renewal, open *listeners, served <-chan error) error {
 	cfg, log, g := known.cfg, slog.Default(), renewed.gateway
 	if there, err := replicated.Formed(cfg.Data); err != nil || there {
@@ -114,7 +114,7 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 	}
 	defer closeStore(store, log)
 	d := newDemo(cfg)
-	var waited atomic.Bool // for another process that served
+	var waited atomic.Bool // for another serving process
 	engine, err := startEngine(ctx, known, once, store, archived, func(owner string) {
 		waited.Store(waited.Load() || owner != "")
 		g.SetStandby(owner)
@@ -135,7 +135,7 @@ func serveAlone(ctx context.Context, known *known, once thisStart, archived *arc
 		}
 	}
 	g.SetEngine(engine)
-	open.sayReady(log)
+	open.logReady(log)
 	d.show(open.public.Addr().String())
 	return untilStopped(ctx, cfg, log, engine, g, served)
 }
@@ -157,12 +157,12 @@ func fitMachine(cfg *config.Config, log *slog.Logger) (err error) {
 }
 
 // startEngine starts the engine on the store. archived is nil if nothing is archived. The engine is
-// nil, without an error, of a standby that was told to stop.
-func startEngine(ctx context.Context, known *known, once thisStart, store persistence.Store,
+// nil, without an error, if a standby was stopped.
+func startEngine(ctx context.Context, known *knownData, once thisStart, store persistence.Store,
 	archived *archive.Archive, standsBy func(owner string), d *demo) (*actors.Engine, error) {
 	cfg, log := known.cfg, slog.Default()
 	options := engineOptions(cfg, store, log)
-	options.Histories, options.NewExchange = known.store, known.anew
+	options.Histories, options.NewExchange = known.store, known.beginNew
 	options.TakeOver, options.RevokeLost = once.takeOver, once.revokeLost
 	options.StandsBy = standsBy
 	if archived != nil {
@@ -192,8 +192,8 @@ func start(ctx context.Context, o actors.Options) (*actors.Engine, error) {
 	return actors.Start(ctx, o)
 }
 
-// holdData makes the data folder, if the start may, and takes it for this process.
-func holdData(k *known) (*folder.Lock, error) {
+// holdData makes the data folder, if the start may, and locks it for this process.
+func holdData(k *knownData) (*folder.Lock, error) {
 	if err := refusals(k); err != nil {
 		return nil, err
 	}
@@ -203,8 +203,8 @@ func holdData(k *known) (*folder.Lock, error) {
 	return holdFolder(k.cfg)
 }
 
-// holdFolder takes the data folder for this process. What another version of the program has left
-// there, or in the store's folder, is refused before anything is written.
+// holdFolder locks the data folder for this process. Files of another program version there, or in
+// the store's folder, are refused before anything is written.
 func holdFolder(cfg *config.Config) (*folder.Lock, error) {
 	if err := readable(cfg); err != nil {
 		return nil, startFailed(context.Background(), err)
@@ -219,7 +219,7 @@ func holdFolder(cfg *config.Config) (*folder.Lock, error) {
 	return held, nil
 }
 
-// readable returns the error of what another version of the program has left.
+// readable returns the error of files from another version of the program.
 func readable(cfg *config.Config) error {
 	if cfg.Cluster.Observer {
 		return nil
@@ -233,7 +233,7 @@ func readable(cfg *config.Config) error {
 	return redis.Readable(filepath.Join(cfg.Data, redis.HeadFile))
 }
 
-// What listens, for people.
+// Names of the listeners.
 const (
 	publicListener   = "the API"
 	operatorListener = "the operator's listener"
@@ -241,13 +241,13 @@ const (
 	metricsListener  = "the metrics' listener"
 )
 
-// cannotListen is a listener's error. An address that is taken may be free soon: the one before may
+// cannotListen is a listener's error. A taken address may be free soon: the previous process may
 // still be ending.
 func cannotListen(who string, err error) error {
 	return failf(cli.SystemCode(err), "%s cannot listen: %v", who, err)
 }
 
-// lastAnswers is the time that answers on their way have at the end.
+// lastAnswers bounds the time for pending answers at the end.
 const lastAnswers = 2 * time.Second
 
 // closeStore bounds its wait, because a store that hangs must not keep the process.
@@ -274,7 +274,7 @@ func untilStopped(ctx context.Context, cfg *config.Config, log *slog.Logger, eng
 		return engineFailed(engine.Err())
 	case <-ctx.Done():
 	}
-	log.Info("stopping: no new requests, what is in flight is finished", "at_most",
+	log.Info("stopping: no new requests, finishing those in flight", "at_most",
 		config.Ms(cfg.Timing.StopMaxMs))
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(cfg.Timing.StopMaxMs))
 	defer cancel()
@@ -332,8 +332,8 @@ func startFailed(ctx context.Context, err error) error {
 	return engineFailed(err)
 }
 
-// nodeFailed gives the error of the start of a cluster's node its exit code. No backup replaces
-// what a node has acknowledged; the others have it.
+// nodeFailed gives the error of the start of a cluster's node its exit code. No backup replaces the
+// node's acknowledged records; the others hold them.
 func nodeFailed(ctx context.Context, err error) error {
 	if ctx.Err() == nil && errors.Is(err, persistence.ErrCorrupt) &&
 		!errors.Is(err, persistence.ErrVersion) {
@@ -353,7 +353,7 @@ func archiveUnfit(ctx context.Context, err error) error {
 	return startFailed(ctx, err)
 }
 
-// archiveFailed gives the error of an archive its exit code. The store is as good as it was.
+// archiveFailed gives the error of an archive its exit code. The store is unaffected.
 func archiveFailed(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrOther):
@@ -395,25 +395,25 @@ func failf(code int, format string, args ...any) error {
 
 var errConfig = errors.New("the configuration does not fit")
 
-// lostKeyHelp says what to do where the key is missing that API secrets are sealed with.
+// lostKeyHelp is the remedy when the key that API secrets are sealed with is missing.
 const lostKeyHelp = "bring exchange.key back, or a retired one as exchange.key.ID beside it, or " +
 	"give the key in " + config.EnvSecretKey + ". If it is lost for good, `exchange serve " +
 	"--revoke-lost-keys` revokes these API keys, mails their owners, and serves"
 
-// startTimeout bounds the wait for a Redis that is not there or still loading.
+// startTimeout bounds the wait for a Redis that is absent or still loading.
 const startTimeout = 30 * time.Second
 
 // openStore opens the configured store to serve it.
-func (k *known) openStore(ctx context.Context) (persistence.Store, error) {
+func (k *knownData) openStore(ctx context.Context) (persistence.Store, error) {
 	has, err := k.has(k.store)
 	if err != nil {
 		return nil, err
 	}
-	return openStore(ctx, k.cfg, redis.Options{MustExist: has, StartNew: k.anew, Logger: k.log})
+	return openStore(ctx, k.cfg, redis.Options{MustExist: has, StartNew: k.beginNew, Logger: k.log})
 }
 
 // openStore opens the configured store. o are the options of a Redis for this use. The embedded
-// store has those that it shares.
+// store uses the common ones.
 func openStore(ctx context.Context, cfg *config.Config, o redis.Options) (persistence.Store,
 	error) {
 	o.Retention, o.AcceptDurability = retention(cfg), cfg.AcceptRedisDurability
@@ -473,7 +473,7 @@ func rate(perSecond, burst int) gateway.Rate {
 	return gateway.Rate{PerSecond: perSecond, Burst: burst}
 }
 
-// gatewayLimits returns the limits of the market part that the gateway keeps.
+// gatewayLimits returns the gateway's limits of the market part.
 func gatewayLimits(cfg *config.Config) (o gateway.Limits) {
 	l, s := &cfg.Limits, &cfg.Stream
 	o.Stream = gateway.StreamOptions{Connections: s.Connections,
@@ -494,8 +494,8 @@ func gatewayLimits(cfg *config.Config) (o gateway.Limits) {
 	return o
 }
 
-// warnOfDust warns of each pair whose orders may be worth next to nothing. With all the orders that
-// an account may have, a few cents hold the memory of a book.
+// warnOfDust warns of each pair whose orders may be worth next to nothing. With the maximum of an
+// account's orders, a few cents hold the memory of a book.
 func warnOfDust(cfg *config.Config, log *slog.Logger) {
 	for _, p := range cfg.Pairs {
 		if p.MinimumOrderValue.IsZero() {
@@ -542,7 +542,7 @@ func engineOptions(cfg *config.Config, store persistence.Store, log *slog.Logger
 	return o
 }
 
-// setMarket sets the market part of the options, and all limits. What the gateway keeps of it is in
+// setMarket sets the market part of the options, and all limits. The gateway's share is in
 // gatewayLimits.
 func setMarket(cfg *config.Config, o *actors.Options) {
 	l := &cfg.Limits

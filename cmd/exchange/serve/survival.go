@@ -21,7 +21,7 @@ type surviveAnswer struct {
 	Gone     []string `json:"gone"`
 }
 
-// ends says how far each folder goes, a line each.
+// ends lists the end of each folder, a line each.
 func ends(list []replicated.FolderEnd) string {
 	var b strings.Builder
 	for i := range list {

@@ -2,6 +2,6 @@
 
 package serve
 
-// KeptDescriptors is for tests of cmd/exchange: the file descriptors that the program needs beside
-// one for each connection.
+// KeptDescriptors is for tests of cmd/exchange: the program's file descriptors besides one for each
+// connection.
 const KeptDescriptors = keptDescriptors

@@ -28,12 +28,12 @@ import (
 	"exchange/persistence/replicated"
 )
 
-// Whatever another program has left, a start by this one names both versions and the program to
-// run, ends with 70, and changes nothing. It calls nothing damaged, and does not ask for a restore.
+// Whatever another program version has left, a start names both versions and the program to run,
+// ends with 70, and changes nothing. It calls nothing damaged, and does not ask for a restore.
 func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 	for _, x := range []struct {
 		what         string
-		older, newer int // beside this program's version; -1: no such one
+		older, newer int // beside this program's version; -1: none
 		start        func(t *testing.T, found int) error
 	}{
 		{"Pebble's format, 21", -1, 99, pebbleWith(func(t *testing.T, dir string, found int) {
@@ -74,7 +74,7 @@ func TestAnOlderProgramNamesBothVersions(t *testing.T) {
 					make([]byte, 1<<16)...), 0o600))
 		})},
 	} {
-		// kinds of records and images are of core, whose tests have the numbers that it reads
+		// kinds of records and images belong to core, whose tests have the numbers that it reads
 		what, reads, named := strings.Cut(x.what, ", ")
 		if named {
 			reads = " " + reads + "; "
@@ -104,16 +104,16 @@ func refusesVersion(t *testing.T, what string, err error, texts ...string) {
 		t.Errorf("%s: code %d: %v", what, cli.ExitCode(err), err)
 		return
 	}
-	said := err.Error()
+	message := err.Error()
 	for _, text := range texts {
-		if !strings.Contains(said, text) {
-			t.Errorf("%s: %s; want %q", what, said, text)
+		if !strings.Contains(message, text) {
+			t.Errorf("%s: %s; want %q", what, message, text)
 		}
 	}
 	for _, wrong := range []string{"corrupt", "amaged", "BUG", "estore a backup", "eplace this",
 		"from a copy", "remove it", "unknown"} {
-		if strings.Contains(said, wrong) {
-			t.Errorf("%s is called %q: %s", what, wrong, said)
+		if strings.Contains(message, wrong) {
+			t.Errorf("%s is called %q: %s", what, wrong, message)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func unchanged(t *testing.T, dir string, start func() error) error {
 	return err
 }
 
-// everythingIn returns what is in a folder: of each file its content.
+// everythingIn returns the content of each file in a folder.
 func everythingIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -155,7 +155,7 @@ func serves(t *testing.T, dir, store string) error {
 	})
 }
 
-// patched returns what changes one byte of a file.
+// patched returns a function that changes one byte of a file.
 func patched(name string, at int) func(*testing.T, string, int) {
 	return func(t *testing.T, dir string, to int) {
 		t.Helper()
@@ -202,7 +202,7 @@ func oneRefusal(prev uint64) []byte {
 	return event.EndBatch(r.Append(event.BeginBatch(nil)), 1, prev, 1)
 }
 
-// journalWith looks at a journal whose first batch has another byte, and a checksum that fits.
+// journalWith opens a journal whose first batch has another byte, and a checksum that fits.
 func journalWith(at int) func(*testing.T, int) error {
 	return func(t *testing.T, to int) error {
 		b := oneRefusal(0)
@@ -210,26 +210,26 @@ func journalWith(at int) func(*testing.T, int) error {
 		body := len(b) - crc32.Size
 		binary.LittleEndian.PutUint32(b[body:],
 			crc32.Checksum(b[:body], crc32.MakeTable(crc32.Castagnoli)))
-		return looked(t, func(ctx context.Context, s persistence.Store,
+		return opened(t, func(ctx context.Context, s persistence.Store,
 			tok persistence.Token) error {
 			return s.Append(ctx, tok, 0, 1, b)
 		})
 	}
 }
 
-// imageWith looks at a store whose newest snapshot is of another version.
+// imageWith opens a store whose newest snapshot is of another version.
 func imageWith(t *testing.T, version int) error {
 	image, at := state.New().AppendTo(nil), 0
 	for ; state.Readable(append(bytes.Clone(image[:at]), 255)) == nil; at++ {
 	}
 	image[at] = byte(version)
-	return looked(t, func(ctx context.Context, s persistence.Store, tok persistence.Token) error {
+	return opened(t, func(ctx context.Context, s persistence.Store, tok persistence.Token) error {
 		return s.SaveSnapshot(ctx, tok, 0, bytes.NewReader(image))
 	})
 }
 
-// looked returns how a start ends that looks at a store with something of another version.
-func looked(t *testing.T, write func(context.Context, persistence.Store,
+// opened returns how a start ends on a store with data of another version.
+func opened(t *testing.T, write func(context.Context, persistence.Store,
 	persistence.Token) error) error {
 	t.Helper()
 	s := memory.Open(memory.NewDisk(), persistence.Retention{})

@@ -13,16 +13,17 @@ import (
 	"exchange/gateway/operator"
 )
 
-// tasksName is the file in the data folder that has the last backup and the last audit.
+// tasksName is the file in the data folder that holds the last backup and the last audit.
 const tasksName = "tasks.json"
 
-// tasksIn returns what the data folder has of the last backup and the last audit, and how it is
-// kept. The process holds the folder.
+// tasksIn returns the data folder's record of the last backup and the last audit, and its writer.
+// The process holds the folder.
 func tasksIn(dir string, log *slog.Logger) operator.Memory {
 	name := filepath.Join(dir, tasksName)
 	text, err := cli.ReadOrdinary(name, operator.MemoryBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("the last backup and the last audit are not known", "file", name, "error", err)
+		log.Warn("the record of the last backup and audit is unreadable",
+			"file", name, "error", err)
 	}
 	return operator.Memory{Text: text, Keep: func(text []byte) error {
 		return cli.WriteBeside(dir, func(f *os.File) (string, error) {

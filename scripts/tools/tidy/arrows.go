@@ -17,7 +17,7 @@ import (
 // which it uses a name. Test files are no part of it.
 type room struct {
 	files []string
-	// the names that the file at the first place uses of that at the second
+	// the names that the file at the first index uses of that at the second
 	arrows map[[2]int][]string
 }
 
@@ -35,7 +35,7 @@ func roomOf(p *packages.Package) *room {
 	}
 	seen := map[string]bool{}
 	for id, o := range p.TypesInfo.Uses {
-		if o.Pkg() != p.Types || !named(o) {
+		if o.Pkg() != p.Types || !isName(o) {
 			continue
 		}
 		from, ok := place[fileOf(p.Fset, id.Pos())]
@@ -51,8 +51,8 @@ func roomOf(p *packages.Package) *room {
 	return r
 }
 
-// named reports whether an object is a name of its package: one at its top, a method or a field.
-func named(o types.Object) bool {
+// isName reports whether an object is a name of its package: one at its top, a method or a field.
+func isName(o types.Object) bool {
 	switch o := o.(type) {
 	case *types.Var:
 		return o.IsField() || o.Parent() == o.Pkg().Scope()
@@ -95,7 +95,7 @@ func (r *room) order() (order []int, climb int) {
 	return order, climb
 }
 
-// settle moves a file to the place at which the fewest of its arrows climb, and reports whether
+// settle moves a file to the index at which the fewest of its arrows climb, and reports whether
 // that is fewer than before.
 func settle(order []int, weight [][]int, f int) bool {
 	at := 0
@@ -130,7 +130,7 @@ func settle(order []int, weight [][]int, f int) bool {
 	return true
 }
 
-// climbing counts the arrows that run to a file which stands before their own.
+// climbing counts the arrows to a file before their own.
 func climbing(order []int, weight [][]int) (n int) {
 	for i, below := range order {
 		for _, above := range order[:i] {

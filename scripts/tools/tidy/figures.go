@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// figuresText is the table as it was agreed on; the command writes one with -figures.
+// figuresText is the agreed table; the command writes one with -figures.
 //
 //go:embed figures.txt
 var figuresText string
 
-// kinds are what lines are for, the columns of the table. Each line counts in one.
+// kinds are the purposes of lines, the columns of the table. Each line counts in one.
 //
 //   - product: Go that cmd/exchange links, but for loadtest
 //   - tools: Go and shell of loadtest, scripts, docs, and of commands beside cmd/exchange
@@ -28,13 +28,13 @@ var figuresText string
 //   - data: all other text, of other makers too
 var kinds = []string{"product", "tools", "proof", "other", "prose", "data"}
 
-// A room that grows by more than a twentieth, and by more than slackLines, is found.
+// A room that grows by more than a twentieth, and by more than slackLines, is reported.
 const (
 	slackShare = 20
 	slackLines = 50
 )
 
-// counts are how many lines of each kind are in one folder, or in a folder of that.
+// counts are the lines of each kind in one folder, or in a folder of that.
 type counts map[string]int
 
 func (r counts) lines() (sum int) {

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A build is one of those that the code is made for. The files of all builds together are all
-// files.
+// A build is one build target of the code. The files of all builds together are all files.
 type build struct {
 	system string
 	tags   string
@@ -56,8 +55,8 @@ func load(dir string, b build, patterns ...string) ([]*packages.Package, error) 
 	return list, err
 }
 
-// parse reads a file. Of a file that is not the module's own it keeps the declarations alone,
-// because reading the bodies of all imported functions takes most of the time.
+// parse reads a file. Of a file outside the module it keeps the declarations alone, because reading
+// the bodies of all imported functions takes most of the time.
 func parse(fset *token.FileSet, name string, text []byte, own bool) (*ast.File, error) {
 	mode := parser.AllErrors | parser.SkipObjectResolution
 	if own {

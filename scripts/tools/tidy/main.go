@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// print writes the findings, and returns how many they are.
+// print writes the findings, and returns their number.
 func print(w io.Writer, found map[string][]finding) (n int) {
 	for _, rule := range rules {
 		slices.SortFunc(found[rule], func(a, b finding) int {
@@ -78,12 +78,12 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// rules are the names of what is checked, in the order in which findings are said.
+// rules are the names of the checks, in the order of output.
 var rules = []string{"wide lines", "long functions", "files that doc.go does not name",
 	"imports off the list", "exported names without a use",
 	"tests of the gate with a real clock, process or listener", "rooms that have grown"}
 
-// checkFiles applies the rules that look at one file, or at the names in a folder.
+// checkFiles applies the rules about one file, or about the names in a folder.
 func checkFiles(root string, found map[string][]finding) error {
 	files, err := listed(root)
 	if err != nil {
@@ -98,7 +98,7 @@ func checkFiles(root string, found map[string][]finding) error {
 	return err
 }
 
-// checkTypes applies the rules that look at what packages use of each other.
+// checkTypes applies the rules about the use of names between packages.
 func checkTypes(root, arrows string, found map[string][]finding) error {
 	list, err := parseArrows(arrows)
 	if err != nil {
@@ -146,7 +146,7 @@ func checkFile(root, name string, found map[string][]finding) error {
 	return nil
 }
 
-// listed are the files that git knows, and new ones that it does not ignore.
+// listed are the files tracked by git, and new ones that it does not ignore.
 func listed(root string) ([]string, error) {
 	c := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
 	c.Dir = root

@@ -20,7 +20,7 @@ var listenersText string
 // real are the functions by which a test sleeps, waits for the real clock, starts a process,
 // listens or connects, by package, or by a type of one. They are found where code names them: a
 // call through a method of an interface, of the standard library or of a package's own, is out of
-// reach, and so is a wait that asks for the time again and again.
+// reach, and so is a loop that polls the time.
 var real = map[string][]string{
 	"time":           {"Sleep", "After", "NewTimer", "NewTicker", "Tick", "AfterFunc"},
 	"context":        {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
@@ -41,9 +41,9 @@ var real = map[string][]string{
 }
 
 // A ringCheck follows the tests of the gate through the code that only tests use, and finds those
-// that reach a function of real. What runs in a bubble of testing/synctest has no real clock:
-// functions that are passed to synctest.Test, or to a helper that passes its own there, may use
-// time and context. What only the ring of make prove runs has the build tag prove, and is not here.
+// that reach a function of real. Code in a bubble of testing/synctest has no real clock: functions
+// that are passed to synctest.Test, or to a helper that passes its own there, may use time and
+// context. Tests of make prove alone have the build tag prove, and are not here.
 type ringCheck struct {
 	root      string
 	listeners map[string]bool
@@ -71,7 +71,7 @@ func newRingCheck(root, listeners string) (*ringCheck, error) {
 	return c, nil
 }
 
-// add notes the calls of the tests, and of packages that only tests use, in one build.
+// add records the calls of the tests, and of packages that only tests use, in one build.
 func (c *ringCheck) add(loaded []*packages.Package) {
 	for len(c.bubbles) > 0 { // until no more helpers are found
 		n := len(c.bubbles)
@@ -119,7 +119,7 @@ func isTest(name string) bool {
 		strings.HasPrefix(name, "Example")
 }
 
-// variables notes what the values of variables call: who uses the variable may call it.
+// variables records calls in the values of variables: users of the variable may call them.
 func (c *ringCheck) variables(p *packages.Package, d *ast.GenDecl) {
 	for _, s := range d.Specs {
 		if v, ok := s.(*ast.ValueSpec); ok {
@@ -134,12 +134,12 @@ func (c *ringCheck) variables(p *packages.Package, d *ast.GenDecl) {
 	}
 }
 
-// body notes the functions and variables that a piece of code uses.
+// body records the functions and variables that a piece of code uses.
 func (c *ringCheck) body(p *packages.Package, from string, code ast.Node, bubble bool) {
 	ast.Inspect(code, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			to := c.used(p, called(n.Fun))
+			to := c.used(p, funcIdent(n.Fun))
 			if !c.bubbles[to] || bubble {
 				return true
 			}
@@ -161,8 +161,8 @@ func (c *ringCheck) body(p *packages.Package, from string, code ast.Node, bubble
 	})
 }
 
-// passesOn reports whether the function that goes into a bubble is, or calls, one that its own
-// function was given: a variable of a function's type.
+// passesOn reports whether the function that goes into a bubble is, or calls, a function parameter
+// of its own function: a variable of a function's type.
 func (c *ringCheck) passesOn(p *packages.Package, arg ast.Expr) (passes bool) {
 	ast.Inspect(arg, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok {
@@ -180,21 +180,21 @@ func (c *ringCheck) passesOn(p *packages.Package, arg ast.Expr) (passes bool) {
 
 func within(n ast.Node, o types.Object) bool { return n.Pos() <= o.Pos() && o.Pos() < n.End() }
 
-func called(x ast.Expr) *ast.Ident {
+func funcIdent(x ast.Expr) *ast.Ident {
 	switch x := x.(type) {
 	case *ast.Ident:
 		return x
 	case *ast.SelectorExpr:
 		return x.Sel
 	case *ast.IndexExpr:
-		return called(x.X)
+		return funcIdent(x.X)
 	case *ast.IndexListExpr:
-		return called(x.X)
+		return funcIdent(x.X)
 	}
 	return nil
 }
 
-// used is the name of the function, or of the variable of a package, that an identifier means.
+// used is the name of the function, or of the package variable, of an identifier.
 func (c *ringCheck) used(p *packages.Package, id *ast.Ident) string {
 	if id == nil {
 		return ""
@@ -211,7 +211,7 @@ func (c *ringCheck) used(p *packages.Package, id *ast.Ident) string {
 }
 
 // findings are the tests of the gate that reach a real clock, a process or a listener, with the
-// way there.
+// path to it.
 func (c *ringCheck) findings() (list []finding) {
 	for test, at := range c.tests {
 		module, folder, _ := strings.Cut(at.text, "/")
@@ -228,7 +228,7 @@ func (c *ringCheck) findings() (list []finding) {
 	return list
 }
 
-// reach returns the shortest way from a test to a function of real.
+// reach returns the shortest path from a test to a function of real.
 func (c *ringCheck) reach(test string, listens bool) []string {
 	type node struct {
 		name   string

@@ -35,10 +35,10 @@ func unnamed(root string, files []string) (list []finding, err error) {
 		} else if err != nil {
 			return nil, err
 		}
-		said := strings.FieldsFunc(string(text),
+		words := strings.FieldsFunc(string(text),
 			func(r rune) bool { return strings.ContainsRune(" \t\n,;:()", r) })
 		for _, n := range names {
-			if n != "doc.go" && !slices.ContainsFunc(said, func(word string) bool {
+			if n != "doc.go" && !slices.ContainsFunc(words, func(word string) bool {
 				same, _ := path.Match(strings.TrimSuffix(word, "."), n)
 				return same && strings.Contains(word, ".go")
 			}) {
@@ -50,8 +50,8 @@ func unnamed(root string, files []string) (list []finding, err error) {
 }
 
 // An arrow list says for each package which others of the module it may import. In the file a line
-// has a package, "->", and those; "#" begins a comment. The packages that a package imports stand
-// above it.
+// has a package, "->", and those; "#" begins a comment. Imported packages stand above their
+// importers.
 type arrowList map[string]map[string]bool
 
 const arrowsFile = "scripts/tools/tidy/arrows.txt"
@@ -85,20 +85,20 @@ func parseArrows(text string) (arrowList, error) {
 }
 
 // An importCheck finds imports that are not in the list, and lines of the list that no package
-// needs. Tests may import all packages. Of prove/ other code may import only if it is a package
+// needs. Tests may import all packages. Other code may import from prove/ only if it is a package
 // that tests alone use: no program, and imported by none.
 type importCheck struct {
-	root   string
-	list   arrowList
-	unused map[string]bool // "package -> package" that no build has needed
-	found  map[finding]bool
-	proves map[string]finding // packages outside of prove/ that import of it
-	inCode map[string]bool    // programs, and what is imported by code outside of prove/
+	root       string
+	list       arrowList
+	unused     map[string]bool // "package -> package" that no build has needed
+	violations map[finding]bool
+	proves     map[string]finding // packages outside of prove/ that import it
+	inCode     map[string]bool    // which program code imports, outside of prove/
 }
 
 func newImportCheck(root string, list arrowList) *importCheck {
-	c := &importCheck{root: root, list: list, unused: map[string]bool{}, found: map[finding]bool{},
-		proves: map[string]finding{}, inCode: map[string]bool{}}
+	c := &importCheck{root: root, list: list, unused: map[string]bool{},
+		violations: map[finding]bool{}, proves: map[string]finding{}, inCode: map[string]bool{}}
 	for from, to := range list {
 		for t := range to {
 			c.unused[from+" -> "+t] = true
@@ -107,7 +107,7 @@ func newImportCheck(root string, list arrowList) *importCheck {
 	return c
 }
 
-// add looks at the packages of one build.
+// add checks the packages of one build.
 func (c *importCheck) add(loaded []*packages.Package) {
 	for _, p := range loaded {
 		if p.Module == nil {
@@ -128,7 +128,7 @@ func (c *importCheck) add(loaded []*packages.Package) {
 				at := finding{relative(c.root, name), p.Fset.Position(i.Pos()).Line,
 					fmt.Sprintf("%s may not import %s: see %s", from, to, arrowsFile)}
 				if !c.list[from][to] {
-					c.found[at] = true
+					c.violations[at] = true
 				}
 				if strings.HasPrefix(from, "prove/") {
 					continue
@@ -144,7 +144,7 @@ func (c *importCheck) add(loaded []*packages.Package) {
 }
 
 func (c *importCheck) findings() []finding {
-	list := slices.Collect(maps.Keys(c.found))
+	list := slices.Collect(maps.Keys(c.violations))
 	for from, at := range c.proves {
 		if c.inCode[from] {
 			list = append(list, at)

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A surface is what the packages of a module export, and how other packages use it, over all
-// builds. A name is known by the place where it is declared.
+// A surface holds the exported names of a module's packages, and their use by other packages, over
+// all builds. The place of its declaration identifies a name.
 type surface struct {
 	root     string
 	names    map[string]*exported
-	keep     map[string]map[int]bool // the lines of each file at which names are kept
+	keep     map[string]map[int]bool // lines of each file with kept names
 	unsaid   map[finding]bool        // names for tests whose comment does not say so
 	byMethod map[string][]*types.Interface
 }
@@ -29,9 +29,9 @@ type exported struct {
 	name     string
 	forTests bool     // declared in testing.go
 	used     bool     // in another package
-	kept     bool     // by a line that says why
-	inCode   string   // where code of another package, not a test, uses it; "": nowhere
-	mentions []string // the types that it shows to its users, and that which it belongs to
+	kept     bool     // by a line with a reason
+	inCode   string   // non-test code of another package that uses it; "": none
+	mentions []string // types that it shows to its users, and its owner
 }
 
 func newSurface(root string) *surface {
@@ -39,7 +39,7 @@ func newSurface(root string) *surface {
 		unsaid: map[finding]bool{}}
 }
 
-// add notes what the packages of one build export and use.
+// add records the exports and uses of one build's packages.
 func (s *surface) add(loaded []*packages.Package) {
 	s.interfaces(loaded)
 	for _, p := range loaded {
@@ -53,8 +53,8 @@ func (s *surface) add(loaded []*packages.Package) {
 	}
 }
 
-// interfaces notes all interfaces with methods that anything loaded declares or mentions, by the
-// names of their methods: a method that one of them asks for is used through it.
+// interfaces records all interfaces with methods that anything loaded declares or mentions, by the
+// names of their methods: a method required by one of them is used through it.
 func (s *surface) interfaces(loaded []*packages.Package) {
 	s.byMethod = map[string][]*types.Interface{}
 	seen := map[*types.Interface]bool{}
@@ -88,8 +88,8 @@ func (s *surface) interfaces(loaded []*packages.Package) {
 	})
 }
 
-// comments notes the names that comments keep, and those of testing.go whose comment does not say
-// for whose tests they are.
+// comments records the names that comments keep, and those of testing.go whose comment does not
+// name the tests.
 func (s *surface) comments(p *packages.Package) {
 	for _, f := range p.Syntax {
 		name := fileOf(p.Fset, f.Pos())
@@ -148,7 +148,7 @@ func (s *surface) forTests(p *packages.Package, name string, f *ast.File) {
 	}
 }
 
-// declared notes the exported names of a package: those at its top, and the methods and fields of
+// declared records the exported names of a package: those at its top, and the methods and fields of
 // its exported types.
 func (s *surface) declared(p *packages.Package) {
 	for _, o := range p.TypesInfo.Defs {
@@ -184,8 +184,8 @@ func (s *surface) declared(p *packages.Package) {
 	}
 }
 
-// note takes up a name, and the type that it belongs to. Names of tests and of commands are not
-// for others.
+// note records a name, and the type that it belongs to. Names of tests and of commands are not for
+// others.
 func (s *surface) note(p *packages.Package, o, owner types.Object, used bool) {
 	where := p.Fset.Position(o.Pos())
 	if strings.HasSuffix(where.Filename, "_test.go") || p.Name == "main" {
@@ -218,7 +218,7 @@ func (s *surface) note(p *packages.Package, o, owner types.Object, used bool) {
 	}
 }
 
-// visitNamed visits the named types that a type is written with.
+// visitNamed visits the named types within a type.
 func visitNamed(t types.Type, visit func(*types.TypeName), seen map[types.Type]bool) {
 	if seen[t] {
 		return
@@ -256,7 +256,7 @@ func visitNamed(t types.Type, visit func(*types.TypeName), seen map[types.Type]b
 	}
 }
 
-// asked reports whether an interface asks for a method of a type.
+// asked reports whether an interface requires a method of a type.
 func (s *surface) asked(n *types.Named, m *types.Func) bool {
 	return slices.ContainsFunc(s.byMethod[m.Name()], func(i *types.Interface) bool {
 		return n.TypeParams().Len() > 0 || types.Implements(n, i) ||
@@ -264,7 +264,7 @@ func (s *surface) asked(n *types.Named, m *types.Func) bool {
 	})
 }
 
-// uses notes which names a package uses of others.
+// uses records the names that a package uses of others.
 func (s *surface) uses(p *packages.Package) {
 	own := strings.TrimSuffix(ownPath(p), "_test")
 	_, testing := p.Imports["testing"] // as the packages that only tests import
@@ -285,8 +285,8 @@ func (s *surface) uses(p *packages.Package) {
 	}
 }
 
-// importsTesting reports whether a file of a package that is no test imports testing, as the
-// packages do that only tests import.
+// importsTesting reports whether a non-test file of a package imports testing, like the packages
+// that only tests import.
 func importsTesting(p *packages.Package) bool {
 	return slices.ContainsFunc(p.Syntax, func(f *ast.File) bool {
 		name := fileOf(p.Fset, f.Pos())
@@ -297,7 +297,7 @@ func importsTesting(p *packages.Package) bool {
 	})
 }
 
-// origin is the generic object of one that was made from it.
+// origin is the generic object of an instance.
 func origin(o types.Object) types.Object {
 	switch o := o.(type) {
 	case *types.Func:

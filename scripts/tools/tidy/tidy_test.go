@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// house writes a module with these files into a folder that git knows.
+// house writes a module with these files into a folder tracked by git.
 func house(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -37,7 +37,7 @@ func says(t *testing.T, found map[string][]finding, want ...string) {
 	}
 }
 
-// files expects what is found in the files of a module.
+// files expects findings in the files of a module.
 func files(t *testing.T, files map[string]string, want ...string) {
 	t.Helper()
 	found := map[string][]finding{}
@@ -45,7 +45,7 @@ func files(t *testing.T, files map[string]string, want ...string) {
 	says(t, found, want...)
 }
 
-// uses expects what is found in how the packages of a module use each other.
+// uses expects findings about the uses between a module's packages.
 func uses(t *testing.T, files map[string]string, arrows string, want ...string) {
 	t.Helper()
 	found := map[string][]finding{}

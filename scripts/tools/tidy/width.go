@@ -14,7 +14,7 @@ import (
 // mostColumns is the width of a line; a tab counts 4 columns.
 const mostColumns = 100
 
-// A finding is a place that breaks a rule.
+// A finding is a violation of a rule.
 type finding struct {
 	file string
 	line int
@@ -26,7 +26,7 @@ func columns(line string) int {
 	return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
 }
 
-// tooWide finds the lines of a file that are too wide. Generated files are not looked at.
+// tooWide finds the lines of a file that are too wide. Generated files are skipped.
 func tooWide(name string, text []byte) (list []finding) {
 	if isGenerated(text) {
 		return nil
@@ -71,8 +71,8 @@ func withoutAddresses(line string) string {
 	return strings.Join(kept, " ")
 }
 
-// rawLines are the lines of Go that a raw string reaches over, but for its first when code stands
-// before it that is too wide by itself.
+// rawLines are the lines of Go inside a raw string. The first one is not among them if the code
+// before the string is too wide by itself.
 func rawLines(text []byte) map[int]bool {
 	lines := map[int]bool{}
 	fset := token.NewFileSet()
@@ -121,7 +121,7 @@ func tableLines(text []byte) map[int]bool {
 	return lines
 }
 
-// commands counts the commands of a code block: a line that ends with a backslash goes on in the
+// commands counts the commands of a code block: a line that ends with a backslash continues on the
 // next.
 func commands(block []string) (n int) {
 	open := false
