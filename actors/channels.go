@@ -16,7 +16,7 @@ import (
 )
 
 // A Public is the public side of an exchange: its pairs, the reads that need no key, and the stream
-// channels. An engine has one, and so has a follower (Node.Attend). Its methods may be called from
+// channels. An engine has one, and so has a follower (Node.Follow). Its methods may be called from
 // any goroutine.
 type Public struct {
 	*directory.Catalogue

@@ -256,7 +256,8 @@ func precheck(ctx context.Context, o *Options) (sealer *seal.Sealer, err error) 
 		return sealer, nil // no other process serves, and recovery checks
 	}
 	for tries := 0; ; tries++ {
-		if o.seen, err = committed.NewPreview(ctx, o.Store); !errors.Is(err, persistence.ErrCorrupt) ||
+		o.seen, err = committed.NewPreview(ctx, o.Store)
+		if !errors.Is(err, persistence.ErrCorrupt) ||
 			tries == precheckTries {
 			break // otherwise the owner may have replaced or trimmed the part being read
 		}

@@ -11,12 +11,12 @@ import (
 
 // A host is a data folder: one process at a time uses it.
 type host struct {
-	number   int
-	life     *life // the newest
-	tenures  persistence.Ownerships
-	head     memory.Head     // of a store that is a server
-	restores int             // number of restores when it last had the store, or its HEAD was made
-	ids      map[string]bool // of all its claims, landed or not
+	number     int
+	life       *life // the newest
+	ownerships persistence.Ownerships
+	head       memory.Head     // of a store that is a server
+	restores   int             // when it last had the store, or its HEAD was made
+	ids        map[string]bool // of all its claims, landed or not
 }
 
 // An identity is a life's use of its folder: a dead process no longer writes there.
@@ -25,12 +25,12 @@ type identity struct {
 	l *life
 }
 
-func (f identity) Load() (persistence.Ownerships, error) { return f.l.host.tenures, nil }
+func (f identity) Load() (persistence.Ownerships, error) { return f.l.host.ownerships, nil }
 
 func (f identity) Save(known persistence.Ownerships) error {
 	// the clock may have woken it
 	f.s.park(f.l, fmt.Sprintf("%d.identity", f.l.number), nil)
-	f.l.host.tenures = known
+	f.l.host.ownerships = known
 	return nil
 }
 

@@ -156,7 +156,8 @@ func TestARecoveryReusesThePrecheckedState(t *testing.T) {
 			g.folded()
 			state := seen.State()
 			c, err := committed.Recover(t.Context(), &committed.RecoverOptions{Store: g.o.Store,
-				Last: g.e.committed.Folded(), Log: g.o.Log, Meter: metrics.NewEngine(), Preview: seen})
+				Last: g.e.committed.Folded(), Log: g.o.Log, Meter: metrics.NewEngine(),
+				Preview: seen})
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}

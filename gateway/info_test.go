@@ -54,7 +54,8 @@ func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	h.stop()
 	const contact = "Ask <desk@example.org>.\nName your account."
 	h.tune = func(o *Options) {
-		o.DepositInstructions = map[string]string{"BTC": contact, "USDT": "", "DOGE": "None of ours."}
+		o.DepositInstructions = map[string]string{"BTC": contact, "USDT": "",
+			"DOGE": "None of ours."}
 	}
 	h.start()
 	h.account("alice")

@@ -124,12 +124,12 @@ func (s *market) staysTogether(p *part) bool {
 		p.fate == answered && p.r.Outcome != Done:
 		return true
 	default:
-		amidst := &s.insideBatch[o.Account][o.Pair]
-		if *amidst != 0 && *amidst != p.place.batch {
+		inside := &s.insideBatch[o.Account][o.Pair]
+		if *inside != 0 && *inside != p.place.batch {
 			return false
 		}
-		if *amidst = 0; p.place.more {
-			*amidst = p.place.batch
+		if *inside = 0; p.place.more {
+			*inside = p.place.batch
 		}
 		return true
 	}

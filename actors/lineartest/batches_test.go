@@ -108,8 +108,8 @@ func TestOperationsOfTheAccountComeBesideABatch(t *testing.T) {
 	}
 	try("after it", true, 0, [3]uint64{1, 2, 3})
 	try("before it", true, 0, [3]uint64{2, 3, 1})
-	try("in its midst", false, 0, [3]uint64{1, 3, 2})
-	try("in its midst, for the other pair", true, 1, [3]uint64{1, 3, 2})
+	try("in the middle", false, 0, [3]uint64{1, 3, 2})
+	try("in the middle, for the other pair", true, 1, [3]uint64{1, 3, 2})
 }
 
 func TestABatchWithoutAnOutcomeMayHaveHappenedInPart(t *testing.T) {

@@ -552,7 +552,7 @@ func (f *forwarder) Confirmed() error {
 	return nil
 }
 
-// MailEnabled implements Commands. The leader mails the codes, and refuses withdrawals if it cannot.
+// MailEnabled implements Commands. The leader mails the codes, or refuses withdrawals.
 func (f *forwarder) MailEnabled() error { return nil }
 
 // Maintenance implements Commands.

@@ -135,11 +135,11 @@ func one[T any](row T, found bool, err error) (string, error) {
 func (p *past) lists(d *committed.Door, key *directory.Key,
 	pair *directory.Pair) map[string]func() (string, error) {
 	by := func() committed.Client {
-		asker := committed.Client{Key: key, Nonce: p.next()}
+		reader := committed.Client{Key: key, Nonce: p.next()}
 		if key.Material == nil { // at an observer
-			asker.Key = signed(key)
+			reader.Key = signed(key)
 		}
-		return asker
+		return reader
 	}
 	lists := map[string]func() (string, error){
 		"one order": func() (string, error) { return one(d.Order(by(), p.order)) },

@@ -22,7 +22,7 @@ type asking struct {
 }
 
 const (
-	askers = 16
+	readerCount = 16
 	// askPatience is how long a client waits for an answer until it asks another node.
 	askPatience = 200 * time.Millisecond
 	// askPause is between two nodes that do not acknowledge.

@@ -246,7 +246,7 @@ func (f *failover) begin(_ context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	f.asking = newAsking(f.nodes[:], users[:askers])
+	f.asking = newAsking(f.nodes[:], users[:readerCount])
 	f.stops = append(f.stops, f.asking.stop)
 	return nil
 }

@@ -224,7 +224,8 @@ func showCluster(c *call, _ *nothing) (*clusterAnswer, error) {
 	s := c.server.cluster.Standing()
 	a := &clusterAnswer{Node: s.Node, Role: s.role(), Leader: s.Leader,
 		Serves: c.engine != nil || c.server.servesClients.Load(), LeaderURL: s.LeaderURL,
-		Term: s.Term, Elections: s.Elections, Applied: s.Applied, Committed: s.Committed, Folded: s.Folded,
+		Term: s.Term, Elections: s.Elections, Applied: s.Applied, Committed: s.Committed,
+		Folded:   s.Folded,
 		LogBytes: s.LogBytes, Format: s.Format,
 		Change: s.change(), Fault: s.Fault, TickMs: s.Tick.Milliseconds(),
 		ClockAheadMs: s.ClockAhead.Milliseconds(), ClockWrong: s.ClockWrong,

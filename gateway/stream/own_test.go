@@ -231,7 +231,7 @@ func (w *world) watchOwn(trader int) (*listener, *mirror) {
 	return l, m
 }
 
-func (w *world) asker(trader int) committed.Client {
+func (w *world) reader(trader int) committed.Client {
 	return committed.Client{Key: w.keys[trader], Nonce: w.nonces.Add(1)}
 }
 
@@ -241,7 +241,7 @@ func (m *mirror) isREST(w *world, trader int) {
 	other := newMirror(w.t)
 	other.seq, other.orders, other.open = m.seq, map[uint64]string{}, map[uint64]bool{}
 	other.balances = map[string]string{}
-	open, err := w.engine.Orders(w.asker(trader), committed.OrderQuery{Limit: 10_000,
+	open, err := w.engine.Orders(w.reader(trader), committed.OrderQuery{Limit: 10_000,
 		Status: trading.StatusActive})
 	if err != nil {
 		w.t.Fatal(err)
@@ -251,7 +251,7 @@ func (m *mirror) isREST(w *world, trader int) {
 		other.open[o.ID] = true
 		other.orders[o.ID] = string(api.AppendOwnOrder(nil, w.engine.Public, o))
 	}
-	wallet := must(w.engine.Wallet(w.asker(trader)))
+	wallet := must(w.engine.Wallet(w.reader(trader)))
 	for _, c := range w.engine.Currencies() {
 		other.balances[c.Code] = string(api.AppendHolding(nil, c.Code,
 			api.Holding(wallet.Holdings, c.Number)))
@@ -260,7 +260,7 @@ func (m *mirror) isREST(w *world, trader int) {
 	m.hasFunds(w, trader, other)
 	m.same(other)
 	for id, row := range m.orders {
-		o, found, err := w.engine.Order(w.asker(trader), id)
+		o, found, err := w.engine.Order(w.reader(trader), id)
 		if got := string(api.AppendOwnOrder(nil, w.engine.Public, &o)); err != nil || !found ||
 			got != row {
 			w.t.Fatalf("order %d is %s, and REST has %s (%v)", id, row, got, err)
@@ -273,7 +273,7 @@ func (m *mirror) isREST(w *world, trader int) {
 // deposits that the mirror has to be rows of REST.
 func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 	w.t.Helper()
-	list := must(w.engine.Withdrawals(w.asker(trader), committed.WithdrawalQuery{Limit: 10_000}))
+	list := must(w.engine.Withdrawals(w.reader(trader), committed.WithdrawalQuery{Limit: 10_000}))
 	rest := map[uint64]string{}
 	for i := range list.Rows {
 		x := &list.Rows[i]
@@ -287,7 +287,7 @@ func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 			w.t.Fatalf("withdraw %d is %s, and REST has %s", id, row, rest[id])
 		}
 	}
-	made := must(w.engine.Deposits(w.asker(trader),
+	made := must(w.engine.Deposits(w.reader(trader),
 		committed.DepositQuery{Limit: max(1, len(m.deposits))}))
 	for i, row := range m.deposits { // REST has the newest first
 		d := &made.Rows[len(m.deposits)-1-i]
@@ -300,7 +300,7 @@ func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 // hasTrades wants the mirror's trades to be those of exchanges/own: it has seen all.
 func (m *mirror) hasTrades(w *world, trader int) {
 	w.t.Helper()
-	trades := must(w.engine.OwnTrades(w.asker(trader), 0, 0,
+	trades := must(w.engine.OwnTrades(w.reader(trader), 0, 0,
 		committed.TradeQuery{Limit: len(m.trades) + 1}))
 	var rows []string
 	for i := range trades.Rows {

@@ -25,7 +25,7 @@ func TestACopyThatIsTooOldIsNotWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for least, want := range map[uint64]string{8: "of sequence 7, and a copy of 8",
+	for least, want := range map[uint64]string{8: "of sequence 7, below the requested 8",
 		7: "the mark of a snapshot"} {
 		var b bytes.Buffer
 		err := new(copies).Write(ctx, local, least, &b)

@@ -28,7 +28,8 @@ type knownData struct {
 
 func newKnown(cfg *config.Config, beginNew bool, log *slog.Logger) *knownData {
 	i := folder.Of(cfg.Data, log)
-	return &knownData{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(), beginNew: beginNew}
+	return &knownData{cfg: cfg, log: log, store: i.Store(), archive: i.Archive(),
+		beginNew: beginNew}
 }
 
 // has reports whether a store or an archive must be there.

@@ -17,7 +17,8 @@ func TestARestoreTakesNoStoreFromAnOwnerThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Open(memory.NewDisk(), persistence.Retention{})
 		store.Server = true
-		r := &restoring{Store: store, heartbeat: persistence.Heartbeat{Check: 500 * time.Millisecond,
+		r := &restoring{Store: store, heartbeat: persistence.Heartbeat{
+			Check: 500 * time.Millisecond,
 			Stale: 2 * time.Second}}
 		begin := time.Now()
 		if seen, err := r.Beat(t.Context()); err != nil || seen.HasOwner() ||

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/tools/go/packages"
 )
 
 //go:embed arrows.txt
@@ -81,7 +83,8 @@ func fail(err error) {
 // rules are the names of the checks, in the order of output.
 var rules = []string{"wide lines", "long functions", "files that doc.go does not name",
 	"imports off the list", "exported names without a use",
-	"tests of the gate with a real clock, process or listener", "rooms that have grown"}
+	"tests of the gate with a real clock, process or listener", "rooms that have grown",
+	"words that are not the field's", "names that differ only by an ending"}
 
 // checkFiles applies the rules about one file, or about the names in a folder.
 func checkFiles(root string, found map[string][]finding) error {
@@ -109,6 +112,7 @@ func checkTypes(root, arrows string, found map[string][]finding) error {
 	if err != nil {
 		return err
 	}
+	var named []*packages.Package
 	for _, b := range builds {
 		loaded, err := load(root, b, "./...")
 		if err != nil {
@@ -118,10 +122,11 @@ func checkTypes(root, arrows string, found map[string][]finding) error {
 		s.add(loaded)
 		if b == builds[0] {
 			rings.add(loaded)
+			named = loaded
 		}
 	}
 	found[rules[3]], found[rules[4]] = imports.findings(), s.findings()
-	found[rules[5]] = rings.findings()
+	found[rules[5]], found[rules[8]] = rings.findings(), tooAlike(named)
 	return nil
 }
 
@@ -136,6 +141,7 @@ func checkFile(root, name string, found map[string][]finding) error {
 		return err
 	}
 	found[rules[0]] = append(found[rules[0]], tooWide(name, text)...)
+	found[rules[7]] = append(found[rules[7]], dialectWords.find(name, string(text))...)
 	if strings.HasSuffix(name, ".go") {
 		long, err := tooLong(name, text)
 		if err != nil {

@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"go/ast"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/go/packages"
 )
 
 // house writes a module with these files into a folder tracked by git.
@@ -346,5 +350,23 @@ func TestARoomMayGrowByATwentieth(t *testing.T) {
 		if list, err := grown(c.rooms, table); err != nil || len(list) != c.found {
 			t.Errorf("%v: %d rooms are found, %v; want %d", c.rooms, len(list), err, c.found)
 		}
+	}
+}
+
+func TestWordsAndFamilies(t *testing.T) {
+	d := parseDialect("# a note\n\\bowls?\\b = bird\n")
+	if got := d.find("x.go", "a bowl\n// the Owl flies\n"); len(got) != 1 || got[0].line != 2 ||
+		!strings.HasSuffix(got[0].text, "write: bird") {
+		t.Errorf("%+v", got)
+	}
+	file, err := parse(token.NewFileSet(), "x.go", []byte("package x\n"+
+		"type box struct{ taken, orders int }\nfunc (box) take() {}\nvar took, takes, order int\n"),
+		true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := families(&packages.Package{Syntax: []*ast.File{file}})
+	if !slices.Equal(got, []string{"take taken takes took"}) {
+		t.Errorf("%q", got)
 	}
 }
