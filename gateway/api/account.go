@@ -98,11 +98,12 @@ func (c *Call) order() {
 func (c *Call) ownTrades() {
 	q := committed.TradeQuery{Pair: c.everPair()}
 	taker, own := c.side("type"), c.side("my_side")
+	both := c.flag(&c.Query, "both_sides")
 	if c.tradePage(&q); c.badFields() {
 		return
 	}
 	list, err := c.public.OwnTrades(c.readingClient(), taker, own, q)
 	answerRows(c, list, err, func(b []byte, t *committed.OwnTrade) []byte {
-		return AppendOwnTrade(b, c.public, t)
+		return AppendOwnTrade(b, c.public, t, both)
 	})
 }

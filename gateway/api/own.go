@@ -17,8 +17,9 @@ func AppendOwnOrder(b []byte, p *actors.Public, o *committed.Order) []byte {
 	return appendOrder(b, o, p.Market(o.Pair).Name)
 }
 
-// AppendOwnTrade writes a row of exchanges/own.
-func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade) []byte {
+// AppendOwnTrade writes a row of exchanges/own. both: of a trade of the account with itself it has
+// the maker's half, too.
+func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade, both bool) []byte {
 	mine, fee := t.TakerSide, t.TakerFee
 	if t.Maker {
 		mine, fee = t.TakerSide.Opposite(), t.MakerFee
@@ -37,7 +38,7 @@ func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade) []byte {
 		b = append(append(append(b, `,"client_order_id":"`...), t.ClientID...), '"')
 	}
 	b = strconv.AppendBool(append(b, `,"maker":`...), t.Maker)
-	if t.Trade.Taker == t.Trade.Maker { // with itself: the row has the other half, too
+	if both && t.Trade.Taker == t.Trade.Maker {
 		b = strconv.AppendUint(append(b, `,"maker_order":`...), t.MakerOrder, 10)
 		b = appendBalance(b, "maker_fee", t.MakerFee)
 	}

@@ -52,7 +52,9 @@ func accountDescriptions() []description {
 			text:    "The trades in which the account was buyer or seller, with what they cost it.",
 			parameters: append([]parameter{pairParameter(),
 				sideParameter("type", "Only trades whose taker did this."),
-				sideParameter("my_side", "Only trades in which the account did this.")},
+				sideParameter("my_side", "Only trades in which the account did this."),
+				queryParameter("both_sides", "A trade of the account with itself has "+
+					"maker_order and maker_fee, too.", object{{"type", "boolean"}})},
 				tradePage()...),
 			status: 200, success: "The trades.", answer: listSchema("OwnTrade"),
 			refusals: []refusal{{"UnknownPair", fieldsExample("pair", api.FieldPair)},

@@ -51,7 +51,7 @@ func (w *ownWriter) row(b []byte, m *ownMessage, i int) []byte {
 		return api.AppendOwnOrder(b, w.public, &m.orders[i])
 	}
 	if i -= len(m.orders); i < len(m.trades) {
-		return api.AppendOwnTrade(b, w.public, &m.trades[i])
+		return api.AppendOwnTrade(b, w.public, &m.trades[i], true)
 	}
 	if i -= len(m.trades); i < len(m.balances) {
 		x := &m.balances[i]

@@ -304,7 +304,8 @@ func (m *mirror) hasTrades(w *world, trader int) {
 		committed.TradeQuery{Limit: len(m.trades) + 1}))
 	var rows []string
 	for i := range trades.Rows {
-		rows = append(rows, string(api.AppendOwnTrade(nil, w.engine.Public, &trades.Rows[i])))
+		rows = append(rows, string(api.AppendOwnTrade(nil, w.engine.Public, &trades.Rows[i],
+			true)))
 	}
 	mine := slices.Clone(m.trades)
 	slices.Sort(mine)

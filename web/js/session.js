@@ -394,7 +394,7 @@ export class Session {
 	 * @returns {Promise<any>}
 	 */
 	async read(path) {
-		return bodyOf(await this.#inTurn(path, ""));
+		return bodyOf(await this.#inTurn(path.replace("exchanges/own/?", "$&both_sides=1&"), ""));
 	}
 
 	/**

@@ -91,7 +91,7 @@ export const text = {
 	noKeyInFile: "It has no key and secret.",
 	keyAndSecret: "Type both key and secret.",
 	remember: "Remember on this device",
-	aboutKeys: "The secret stays in this browser, where no script can read it. You stay logged in until you log out or close the last tab of the exchange. If this key is not made for parallel use, use it here alone.",
+	aboutKeys: "The secret stays in this browser. You stay logged in until you log out or close the last tab of the exchange. If this key is not made for parallel use, use it here alone.",
 	notSecure: "A log-in needs https, or localhost on the exchange's own machine.",
 	demo: "This is a demo. Its accounts are for everybody:",
 	/** @param {string} account */
