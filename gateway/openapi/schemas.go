@@ -159,8 +159,8 @@ func tradingSchemas() object {
 					"The name that the client gave the order."), optional: true},
 				property{name: "maker", schema: object{{"type", "boolean"},
 					{"description", "Whether the order was there first."}}},
-				property{name: "maker_order", schema: idSchema("With both_sides, of a "+
-					"trade of the account with itself: its other order, which was there first.", 77),
+				property{name: "maker_order", schema: idSchema("With both_sides, of a trade "+
+					"of the account with itself: its other order, which was there first.", 77),
 					optional: true},
 				property{name: "maker_fee", schema: numberSchema("Comes with maker_order: the "+
 					"fee of that order, in the other currency.", 64), optional: true})...)},
