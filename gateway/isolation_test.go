@@ -135,8 +135,8 @@ func foreigns(h *harness) map[string][]foreign {
 		orders = append(orders, foreign{"/api/v1/orders/own", filter, 200, nothing})
 	}
 	var trades []foreign
-	for _, filter := range []string{"pair=BTC_USDT", "type=sell", "type=buy", "my_side=sell", "both_sides=1",
-		"my_side=buy", "before=1000", "limit=1000", "offset=1", "ordering=id",
+	for _, filter := range []string{"pair=BTC_USDT", "type=sell", "type=buy", "my_side=sell",
+		"both_sides=1", "my_side=buy", "before=1000", "limit=1000", "offset=1", "ordering=id",
 		"after=0&pair=BTC_USDT", "pair=BTC_USDT&since=1&until=1e10", "account=alice&user=1"} {
 		trades = append(trades, foreign{"/api/v1/exchanges/own", filter, 200, nothing})
 	}
