@@ -5,7 +5,7 @@ import (
 	"exchange/core/event"
 )
 
-// An entry is one record on its way through the journal. The deciding actor fills the record,
+// An entry is one record in flight through the journal. The deciding actor fills the record,
 // encodes it and submits the entry; the journal, its release and settlement read nothing else. Most
 // entries lie in the memory of their command. Entries such as an expiry or a triggered stop have no
 // command.

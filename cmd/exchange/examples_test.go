@@ -242,3 +242,32 @@ var (
 	withoutScripts = regexp.MustCompile(`^npm (ci|install) --ignore-scripts `)
 	installing     = regexp.MustCompile(`\bnpm +(ci|install|i|add)\b|\bnpx\b`)
 )
+
+// The walks of the design name files, each with what it declares: a file without a folder is beside
+// the one before.
+func TestWalksOfTheDesignNameWhatThereIs(t *testing.T) {
+	_, walks, _ := strings.Cut(string(must(os.ReadFile("../../docs/design.md"))), "\n## Walks\n")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	quoted, comments := regexp.MustCompile("`([\\w./]+)`"), regexp.MustCompile(`(?m)//.*$`)
+	word, folder, named := regexp.MustCompile(`^[A-Za-z]\w*$`), "", 0
+	for _, stop := range regexp.MustCompile(`\n(\d+\.|\n)`).Split(walks, -1) {
+		source := ""
+		for _, m := range quoted.FindAllStringSubmatch(stop, -1) {
+			switch name := m[1]; {
+			case strings.HasSuffix(name, ".go"):
+				if strings.Contains(name, "/") {
+					folder = filepath.Dir(name)
+				}
+				file := filepath.Join("../..", folder, filepath.Base(name))
+				source = comments.ReplaceAllString(string(must(os.ReadFile(file))), "")
+			case source != "" && word.MatchString(name):
+				if named++; !regexp.MustCompile(`\b` + name + `\b`).MatchString(source) {
+					t.Errorf("a walk of the design names %s in %s, which lacks it", name, folder)
+				}
+			}
+		}
+	}
+	if named < 60 {
+		t.Errorf("the walks name %d things: are they read rightly?", named)
+	}
+}

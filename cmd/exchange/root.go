@@ -54,8 +54,8 @@ func tree(p *cli.Program) *cobra.Command {
 	root := &cobra.Command{Use: "exchange", Short: "A trading exchange in one program",
 		Long: rootHelp}
 	local, operator := serve.New(p), operate.New(p, root.PersistentFlags())
-	root.AddCommand(local.Commands()...)
-	root.AddCommand(operator.Commands()...)
+	root.AddCommand(local.TopLevel()...)
+	root.AddCommand(operator.TopLevel()...)
 	settings := cli.Group("config", "Print, check, reload or apply a configuration",
 		append(local.OfConfig(), operator.OfConfig()...)...)
 	settings.Long = "Everything that `exchange serve` can be told, by its key in the YAML " +

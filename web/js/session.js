@@ -394,7 +394,7 @@ export class Session {
 	 * @returns {Promise<any>}
 	 */
 	async read(path) {
-		return bodyOf(await this.#inTurn(path.replace("exchanges/own/?", "$&both_sides=1&"), ""));
+		return bodyOf(await this.#inTurn(path, ""));
 	}
 
 	/**
@@ -730,7 +730,8 @@ export class Sender {
 		const { status, body } = answer;
 		const taken = /by (?:order|withdraw) (\d+)/.exec(body?.[this.kind.name]?.[0] ?? "");
 		if (taken) return this.#end({ pending: p, order: taken[1] });
-		if (p.wasLost && (this.kind.beside ?? BESIDE).includes(status) && body?.code !== "outcome_unknown") {
+		if (p.wasLost && (this.kind.beside ?? BESIDE).includes(status)
+			&& body?.code !== "outcome_unknown") {
 			this.#become(p, "unknown");
 			this.onOutcome({ pending: p, answer });
 			return this.#find(p.id, 0);

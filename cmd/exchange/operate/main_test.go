@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 var commandLine clitest.Line = func(p *cli.Program) *cobra.Command {
 	root := &cobra.Command{Use: "exchange"}
 	own := New(p, root.PersistentFlags())
-	root.AddCommand(own.Commands()...)
+	root.AddCommand(own.TopLevel()...)
 	root.AddCommand(cli.Group("config", "", own.OfConfig()...),
 		cli.Group("cluster", "", own.OfCluster()...))
 	return root

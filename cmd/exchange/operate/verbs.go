@@ -17,8 +17,8 @@ import (
 	"exchange/gateway/operator"
 )
 
-// Commands returns the commands without a group, and the groups of the operator alone.
-func (p *Commands) Commands() []*cobra.Command {
+// TopLevel returns the commands without a group, and the groups of the operator alone.
+func (p *Commands) TopLevel() []*cobra.Command {
 	alone := p.commandsOf(aloneVerbs)
 	return []*cobra.Command{alone[0],
 		cli.Group("account", "Open, list, show, freeze and close accounts",

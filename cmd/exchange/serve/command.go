@@ -20,8 +20,8 @@ type Commands struct{ *cli.Program }
 // New returns the commands of a run of the command line.
 func New(p *cli.Program) *Commands { return &Commands{p} }
 
-// Commands returns the commands that stand alone.
-func (p *Commands) Commands() []*cobra.Command {
+// TopLevel returns the commands that stand alone.
+func (p *Commands) TopLevel() []*cobra.Command {
 	return []*cobra.Command{p.serveCommand(), p.restoreCommand(), p.secretKeyCommand()}
 }
 

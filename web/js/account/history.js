@@ -12,7 +12,7 @@ import { Pages } from "./pages.js";
  */
 
 const PATHS = /** @type {const} */ ({ deposits: "/api/v1/deposits/",
-	withdraws: "/api/v1/withdraws/?status=30", trades: "/api/v1/exchanges/own/" });
+	withdraws: "/api/v1/withdraws/?status=30", trades: "/api/v1/exchanges/own/?both_sides=1" });
 const MOST = 1000;
 
 /**

@@ -54,6 +54,7 @@ export class Trading {
 		const { pair, status, from, to } = this.#filter;
 		const since = secondsOf(from, -Infinity), until = secondsOf(to, Infinity);
 		const query = new URLSearchParams();
+		if (!hasStatus) query.set("both_sides", "1");
 		if (pair) query.set("pair", pair);
 		if (status) query.set("status", status);
 		if (from && !hasStatus) query.set("since", String(since)); // orders have no such parameters
@@ -65,7 +66,7 @@ export class Trading {
 				&& at(row) >= since && at(row) <= until,
 			isPast: (row) => at(row) < since };
 		if (!hasStatus) return new Pages({ ...origin, legs: legsOf });
-		const of = `/api/v1/exchanges/own/?${pair && `pair=${pair}&`}`;
+		const of = `/api/v1/exchanges/own/?both_sides=1&${pair && `pair=${pair}&`}`;
 		this.fills = new Fills();
 		return new Orders(origin, this.fills, (asked) => this.page.session.read(of + asked),
 			() => this.page.change());

@@ -270,7 +270,7 @@ export class Own {
 		if (session.state !== "in" || !session.may("read")) return;
 		this.#isReading = true;
 		try {
-			const list = await session.read(`/api/v1/exchanges/own/?limit=${PAGE}${
+			const list = await session.read(`/api/v1/exchanges/own/?both_sides=1&limit=${PAGE}${
 				scope && `&pair=${scope}`}${from ? `&before=${from}` : ""}`);
 			if (round === this.#round) {
 				account.add(list);

@@ -558,7 +558,8 @@ export class Form {
 		const least = price ?? worst ?? (isMarket ? book.sides.sell[0]?.price
 			: typed(this.#typed.trigger));
 		const isPart = take && (bySum ? take.isCut || take.isWhole : take.amount < (amount ?? 0n));
-		return { take, met, isSure, isPart, limit, gives: isBuy ? value : sized, gets: isBuy ? sized : value,
+		return { take, met, isSure, isPart, limit,
+			gives: isBuy ? value : sized, gets: isBuy ? sized : value,
 			needs: !isBuy ? amount && amount * ONE : bySum ? total && total * ONE
 				: least && amount ? least * amount : null };
 	}
@@ -621,7 +622,8 @@ export class Form {
 			${this.#shown().map((field) => this.#input(field))}
 			<div class="shares" role="group" aria-label=${text.share(this.#currency())}
 				>${[25n, 50n, 75n, 100n].map((percent) => html`<button type="button"
-					?disabled=${!this.desk.account.free(this.#currency())} @click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
+					?disabled=${!this.desk.account.free(this.#currency())}
+					@click=${() => this.#share(percent)}>${percent}%</button>`)}</div>
 			${this.#isStop() ? this.#select(text.when, "when",
 				["loss", "profit"], this.#whens(), this.#isRise ? "profit" : "loss", (when) => {
 					this.#isRise = when === "profit";
