@@ -30,7 +30,7 @@ var plainFaults = []patch{
 			"second.Amount, second.Trades = o.Amount-o.Trades[0].Amount, " +
 			"append([]event.Trade(nil), o.Trades[1:]...)\nrest.encode()\no.Amount, o.Remaining, " +
 			"o.RestCancelled, o.Trades = o.Trades[0].Amount, 0, false, o.Trades[:1]\nn.encode()\n" +
-			"next := j.fresh()\nnext.data, next.entries = append(next.data, rest.encoded...), " +
+			"next := j.newBatch()\nnext.data, next.entries = append(next.data, rest.encoded...), " +
 			"append(next.entries, rest)\nj.queue.Push(next)\nj.pending.Add(1)\n}\n»b.data = " +
 			"append(b.data, n.encoded...)"},
 	{"a refusal is not held back", "actors/wallet_state.go", "if waits «&& !FAULT »{"},
@@ -41,7 +41,7 @@ var plainFaults = []patch{
 	{"a slot of admission is not given back", "actors/release.go",
 		"«if !FAULT || c.outcome != Refused {\n»e.giveBack(c)\n«}\n»if c.internal"},
 	{"a slot of admission is given back too early", "actors/engine.go",
-		"func (e *Engine) toBook(c *Command) {«\nif FAULT && c.admitted {\ne.giveBack(c)\n}»"},
+		"func (e *Engine) toBook(c *Command) {«\nif FAULT && c.holdsSlot {\ne.giveBack(c)\n}»"},
 	{"commands in flight are not limited", "actors/admission.go",
 		"a.operating.Load() > most «&& !FAULT »{"},
 	{"an account's commands in flight are not limited", "actors/admission.go",
@@ -219,7 +219,7 @@ var plainFaults = []patch{
 	{"a nonce that was left out is taken later", "actors/wallet_state.go",
 		"«var leftOut = map[[2]uint64]bool{}\n»func (n *keyNonce) take(nonce uint64) bool {«\nif " +
 			"at := [2]uint64{uint64(n.key), nonce}; FAULT && n.used == nil {\nif leftOut[at] {\n" +
-			"delete(leftOut, at)\nreturn true\n}\nfor out := n.taken + 1; out < nonce; out++ {\n" +
+			"delete(leftOut, at)\nreturn true\n}\nfor out := n.greatest + 1; out < nonce; out++ {\n" +
 			"leftOut[[2]uint64{uint64(n.key), out}] = true\n}\n}»"},
 	{"a key for parallel use takes a nonce twice", "core/state/nonces.go",
 		"return found «&& !FAULT »|| nonce == 0 ||"},
@@ -229,7 +229,7 @@ var plainFaults = []patch{
 		"«n.first++ // drop the least→if n.first++; FAULT {\nn.first, n.used = n.first-1, " +
 			"n.used[:len(n.used)-1]\n}»"},
 	{"a key for parallel use is refused a nonce that is overtaken", "actors/wallet_state.go",
-		"if «FAULT && nonce <= n.taken || »n.used != nil && !n.used.Take(nonce) ||"},
+		"if «FAULT && nonce <= n.greatest || »n.used != nil && !n.used.Take(nonce) ||"},
 	{"the refusal of a nonce returns that one as the last", "actors/wallet.go",
 		"«if »c.lastNonce = w.lastNonce(c.key.Number)«; FAULT {\nc.lastNonce = c.order.nonce\n}»"},
 	{"a nonce is assigned, not raised", "core/state/apply.go",

@@ -79,7 +79,7 @@ var specialFaults = []patch{
 		"currency, need := c.amend.need(order.Side, was, has, p)«\nif FAULT {\nneed = " +
 			"money.Balance{}\n}»"},
 	{"an amend's reserve is not given back", "actors/wallet.go",
-		"if !own.reserved.amount.IsZero() «&& (!FAULT || own.amends == 0) »{"},
+		"if !own.reserved.amount.IsZero() «&& (!FAULT || own.amendedOrder == 0) »{"},
 	{"an amend makes a post-only order take", "actors/book_amend.go",
 		"if x.is.PostOnly && !lasts «&& !FAULT »{"},
 	{"an amend forgets the new end of an order", "actors/book_amend.go",

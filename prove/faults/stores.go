@@ -111,7 +111,7 @@ var singleFaults = []Fault{
 
 	// Pebble
 	{"errors beside flushes count as failing flushes", "persistence/pebble/background.go",
-		"return w\n}\n}\n«if FAULT {\nreturn &b.work[flushes]\n}\n»return nil",
+		"return w\n}\n}\n«if FAULT {\nreturn &b.work[flushWork]\n}\n»return nil",
 		"persistence/pebble", "TestErrorsOutsideWritesAreNotFatal"},
 	{"time without tries counts as failing", "persistence/pebble/background.go",
 		"w.running == 1 && !w.since.IsZero() «&& !FAULT »{", "persistence/pebble",
@@ -148,7 +148,7 @@ var singleFaults = []Fault{
 		"if «(»len(from) != 8 || binary.BigEndian.Uint64(from) != at || to <= at«)» «&& !FAULT »{",
 		"persistence/pebble", "TestFolderWithMissingFileIsRefusedOrWhole"},
 	{"a start does not count the flushes", "persistence/pebble/links.go",
-		"«if FAULT {\nnext = m.Flushes + 1\n}\n»err = s.eachNumber(kindFlush, func(number " +
+		"«if FAULT {\nnext = m.FlushCount + 1\n}\n»err = s.eachNumber(kindFlush, func(number " +
 			"uint64, _ []byte) error {«\nif FAULT {\nreturn nil\n}»", "persistence/pebble",
 		"TestFolderWithTruncatedTableListIsRefusedOrWhole"},
 	{"the row of a flush is written after it", "persistence/pebble/links.go",
