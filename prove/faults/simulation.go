@@ -219,8 +219,8 @@ var plainFaults = []patch{
 	{"a nonce that was left out is taken later", "actors/wallet_state.go",
 		"«var leftOut = map[[2]uint64]bool{}\n»func (n *keyNonce) take(nonce uint64) bool {«\nif " +
 			"at := [2]uint64{uint64(n.key), nonce}; FAULT && n.used == nil {\nif leftOut[at] {\n" +
-			"delete(leftOut, at)\nreturn true\n}\nfor out := n.greatest + 1; out < nonce; out++ {\n" +
-			"leftOut[[2]uint64{uint64(n.key), out}] = true\n}\n}»"},
+			"delete(leftOut, at)\nreturn true\n}\nfor out := n.greatest + 1; out < nonce; " +
+			"out++ {\nleftOut[[2]uint64{uint64(n.key), out}] = true\n}\n}»"},
 	{"a key for parallel use takes a nonce twice", "core/state/nonces.go",
 		"return found «&& !FAULT »|| nonce == 0 ||"},
 	{"a key for parallel use takes a nonce that has left its set", "core/state/nonces.go",
