@@ -46,7 +46,7 @@ func AppendError(b []byte, err error) []byte {
 	if errors.As(err, &nonce) {
 		return binary.AppendUvarint(append(b, placeNonce), nonce.Last)
 	}
-	if a, ok := errors.AsType[*LeaderAnswer](err); ok {
+	if a, ok := errors.AsType[*RemoteAnswer](err); ok {
 		return wire.AppendValue(append(b, placeAnswered), a)
 	}
 	for place, known := range knownErrors {
@@ -108,15 +108,20 @@ func (p *Parser) Error() error {
 	case int(place) < len(knownErrors):
 		return knownErrors[place]
 	case place == placeAnswered:
-		a := new(LeaderAnswer)
-		p.Value(a)
-		p.Check(a.Status >= 0 && a.Status <= 599 && a.Wait >= 0)
+		a := new(RemoteAnswer)
+		p.Answer(a)
 		return a
 	case place == placeOther:
 		return committed.NoHistory(errors.New(p.Text(MaxText)))
 	}
 	p.Check(false)
 	return nil
+}
+
+// Answer reads an answer written by wire.AppendValue.
+func (p *Parser) Answer(a *RemoteAnswer) {
+	p.Value(a)
+	p.Check(a.Status >= 0 && a.Status <= 599 && a.Wait >= 0)
 }
 
 // MaxText bounds a text in bytes: an address, the reason of a refusal, an error.

@@ -19,11 +19,11 @@ type Commands interface {
 	Current() error
 	// Challenge returns an unguessable text for a login to sign.
 	Challenge() string
-	// Verify verifies a request or a login at the leader, because this process cannot: the key has
-	// no material, and is one With it. The leader applies all checks of its edge. Commands and
-	// reads of such a key are verified together with their request. Errors: LeaderAnswer, and those
-	// of admission.
-	Verify(key *directory.Key, nonce uint64) error
+	// Verify verifies a request or a login at another node, because this process cannot: the key
+	// has no material, and is one With it. That node applies all checks of its edge. It answers a
+	// read; the answer to any other request is nil. Commands of such a key are verified together
+	// with their request. Errors: RemoteAnswer, and those of admission.
+	Verify(key *directory.Key, nonce uint64) (*RemoteAnswer, error)
 	// Writable is nil while clients' commands are admitted at all. Handlers call it before they
 	// check a request's fields; admission comes after the fields.
 	Writable() error

@@ -17,10 +17,13 @@ type Edge interface {
 	// Commands is Verify, and returns the request's commands. It may wait.
 	Commands(e *Engine, key *directory.Key, nonce uint64,
 		s *directory.Signed) ([]*Command, error)
+	// Answer answers a signed read as that of a client of this node. It may wait.
+	Answer(public []byte, nonce uint64, s *directory.Signed) *RemoteAnswer
 }
 
-// A LeaderAnswer is the leader's refusal of a request, as the client gets it.
-type LeaderAnswer struct {
+// A RemoteAnswer is another node's answer to a request, as the client gets it: of the leader a
+// refusal, of a followed member the answer to a read.
+type RemoteAnswer struct {
 	Status   int
 	Wait     int // seconds until the client may retry; 0: not given
 	Unproven bool
@@ -28,7 +31,7 @@ type LeaderAnswer struct {
 }
 
 // Error returns the answer's text.
-func (a *LeaderAnswer) Error() string { return "refused by the leader:  " + string(a.Body) }
+func (a *RemoteAnswer) Error() string { return "answered by another node: " + string(a.Body) }
 
 var (
 	// ErrNotLoggedIn refuses a command of a socket whose login the leader does not hold: it was

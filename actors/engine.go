@@ -147,7 +147,7 @@ func (e *Engine) Current() error { return AwaitKnown(e.Door) }
 func (e *Engine) Challenge() string { return NewChallenge() }
 
 // Verify implements Commands. An engine holds the material of each key.
-func (e *Engine) Verify(*directory.Key, uint64) error { return nil }
+func (e *Engine) Verify(*directory.Key, uint64) (*RemoteAnswer, error) { return nil, nil }
 
 // Authority authenticates backups and archives with the server's key.
 func (e *Engine) Authority() persistence.Authority { return e.sealer }

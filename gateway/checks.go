@@ -48,7 +48,7 @@ func (e *endpoint) run(o *api.Operation, r *request) {
 	if e.page != nil {
 		e.page(r)
 	} else {
-		o.Run(&r.Call)
+		o.Do(&r.Call)
 	}
 }
 

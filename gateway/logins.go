@@ -105,7 +105,7 @@ func provesLogin(c *api.Call, key *directory.Key, from netip.Addr, p *stream.Pro
 	material, verifies := key.Material.(*sign.Keyed)
 	if !verifies {
 		err := verifyLogin(c, key, from, p.Challenge, []byte(p.Sign))
-		a, answered := errors.AsType[*actors.LeaderAnswer](err)
+		a, answered := errors.AsType[*actors.RemoteAnswer](err)
 		switch {
 		case err == nil:
 			return nil

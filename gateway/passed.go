@@ -13,9 +13,10 @@ import (
 	"exchange/gateway/sign"
 )
 
-// An observer forwards requests: it has no key material, so it finds the key of a request and reads
-// its fields, and the leader verifies the signature, by the same checks and in the same order as
-// for its own requests. An answer goes to the client once the leader has verified the request.
+// An observer forwards requests: it has no key material, so it finds the key of a request, and a
+// member verifies the signature, by the same checks and in the same order as for its own requests.
+// The followed member answers a read. For any other request the observer reads the fields, and its
+// answer goes to the client once the leader has verified the request.
 
 var passedCalls = sync.Pool{New: func() any {
 	c := new(passedCall)
@@ -26,6 +27,7 @@ var passedCalls = sync.Pool{New: func() any {
 type passedCall struct {
 	api.Call
 	verifier sign.Verifier
+	isProven bool // the key has signed it
 }
 
 var operations = func() map[string]*api.Operation {
@@ -39,59 +41,111 @@ var operations = func() map[string]*api.Operation {
 
 // Verify implements actors.Edge.
 func (g *Gateway) Verify(e *actors.Engine, key *directory.Key, s *directory.Signed) error {
-	_, err := g.passed(e, key, 0, s, false)
-	return err
+	return g.passed(e, key, 0, s, nil)
 }
 
 // Commands implements actors.Edge.
 func (g *Gateway) Commands(e *actors.Engine, key *directory.Key, nonce uint64,
-	s *directory.Signed) ([]*actors.Command, error) {
-	return g.passed(e, key, nonce, s, true)
+	s *directory.Signed) (list []*actors.Command, err error) {
+	err = g.passed(e, key, nonce, s, func(c *passedCall, o *api.Operation) bool {
+		list = c.Derive(o)
+		return list != nil
+	})
+	return list, err
 }
 
-// passed runs all checks on a request forwarded by an observer, and derives its commands.
+// passed runs all checks on a request forwarded by an observer, except a read, and then derive.
 func (g *Gateway) passed(e *actors.Engine, key *directory.Key, nonce uint64,
-	s *directory.Signed, derive bool) (_ []*actors.Command, err error) {
+	s *directory.Signed, derive func(*passedCall, *api.Operation) bool) (err error) {
 	a := g.api.Load()
 	if a == nil || a.Commands() != actors.Commands(e) {
-		return nil, actors.ErrNotConfirmed
+		return actors.ErrNotConfirmed
 	}
+	answer := g.call(s, func(c *passedCall) (done bool) {
+		c.Begin(a)
+		c.Key, c.Nonce = key, nonce
+		o, ok := c.checked(g, s)
+		return ok && (o == nil || derive == nil || derive(c, o))
+	})
+	if answer != nil {
+		return answer
+	}
+	return nil
+}
+
+// Answer implements actors.Edge.
+func (g *Gateway) Answer(public []byte, nonce uint64,
+	s *directory.Signed) *actors.RemoteAnswer {
+	return g.call(s, func(c *passedCall) (done bool) {
+		a := g.api.Load()
+		if a == nil || a.Commands() == nil {
+			g.refuseAbsent(&c.Call)
+			return false
+		}
+		c.Begin(a)
+		key, err := keyOf(a.Commands(), public, s.Signature)
+		switch {
+		case err != nil:
+			c.FailWith(err)
+			return false
+		case key == nil:
+			c.Fail(api.Unauthenticated, "")
+			return false
+		}
+		c.Key, c.Nonce, c.Names.Order = key, nonce, s.Order
+		if o, ok := c.checked(g, s); ok && o.Reads {
+			if err := a.Commands().Confirmed(); err != nil {
+				c.FailWith(err)
+			} else {
+				o.Run(&c.Call)
+			}
+		}
+		return false
+	})
+}
+
+// call runs a forwarded request. It returns the answer for the observer; nil: the request is done.
+func (g *Gateway) call(s *directory.Signed,
+	run func(c *passedCall) (done bool)) (answer *actors.RemoteAnswer) {
 	c := passedCalls.Get().(*passedCall)
 	defer func() {
 		if p := recover(); p != nil { // its state is the call's own, as that of a request
+			c.Cause = fmt.Errorf("a request that an observer has passed on panicked: %v\n%s", p,
+				debug.Stack())
 			c.Fail(api.InternalError, "")
-			err = c.refusal(true)
-			g.reports.ofStream("passed on: "+s.Path, api.InternalError,
-				fmt.Errorf("a request that an observer has passed on panicked: %v\n%s", p,
-					debug.Stack()))
+			answer = c.answer()
+		}
+		if f := c.Failure; f != nil && f.Ours {
+			g.reports.ofStream("passed on: "+s.Path, f, c.Cause)
 		}
 		c.Reset()
+		c.isProven = false
 		passedCalls.Put(c)
 	}()
-	c.Begin(a)
-	c.Key, c.Nonce = key, nonce
+	if run(c) {
+		return nil
+	}
+	return c.answer()
+}
+
+// checked makes all checks of a forwarded request, and returns its operation; nil: a login, whose
+// socket is counted where it is. False: the call is answered.
+func (c *passedCall) checked(g *Gateway, s *directory.Signed) (o *api.Operation, ok bool) {
 	if !c.proven(s) {
-		return nil, c.refusal(true)
+		return nil, false
 	}
 	if s.Form == directory.SignedLogin {
-		return nil, nil // its socket is counted where it is
+		c.isProven = true
+		return nil, true
 	}
-	o := operations[s.Method+" "+s.Path]
+	o = operations[s.Method+" "+s.Path]
 	if o == nil || !o.Private && !o.Signable || s.Signature == nil && o.Method != "POST" {
 		c.Fail(api.NotFound, "")
-		return nil, c.refusal(true)
+		return nil, false
 	}
-	if _, ok := g.limits.permit(&c.Call, o, g.now()); !ok {
-		return nil, c.refusal(false)
-	}
-	if !derive {
-		return nil, nil
-	}
-	list := c.Derive(o)
-	if list == nil {
-		return nil, c.refusal(false)
-	}
-	return list, nil
+	c.isProven = true
+	_, ok = g.limits.permit(&c.Call, o, g.now())
+	return o, ok
 }
 
 // proven makes the checks of request.identify, from the allow-list to the signature. False: the
@@ -145,18 +199,18 @@ func (c *passedCall) parsedBody(s *directory.Signed) bool {
 	return c.Parsed(err)
 }
 
-// refusal returns the call's answer for the observer. A body of the call is copied.
-func (c *passedCall) refusal(unproven bool) error {
+// answer returns the call's answer for the observer. A body of the call is copied.
+func (c *passedCall) answer() *actors.RemoteAnswer {
 	body, _ := c.Body()
-	return &actors.LeaderAnswer{Status: c.Status, Wait: c.RetryAfter(), Unproven: unproven,
+	return &actors.RemoteAnswer{Status: c.Status, Wait: c.RetryAfter(), Unproven: !c.isProven,
 		Body: append([]byte(nil), body...)}
 }
 
 // passOn prepares a forwarded request: this process cannot verify its key's signatures.
 func (r *request) passOn(o *api.Operation, key *directory.Key, nonce uint64,
 	signature, raw []byte) {
-	s := &directory.Signed{Method: o.Method, Path: o.Path, Address: r.address(),
-		Signature: append([]byte(nil), signature...)}
+	s := &directory.Signed{Method: o.Method, Path: o.Path, Order: r.Names.Order, Reads: o.Reads,
+		Address: r.address(), Signature: append([]byte(nil), signature...)}
 	switch {
 	case !r.ctx.IsPost():
 		s.Form, s.Text = directory.SignedQuery, r.ctx.URI().QueryString()
@@ -172,14 +226,14 @@ func (r *request) passOn(o *api.Operation, key *directory.Key, nonce uint64,
 	}
 }
 
-// confirmPassed lets an answer out once the leader has verified the request, either with the
-// request's query or on its own.
+// confirmPassed lets an answer out once another node has verified the request, either with the
+// request's commands or on its own.
 func (r *request) confirmPassed(o *api.Operation) {
 	if r.Key == nil || r.Key.Signed == nil {
 		return
 	}
 	if !r.Key.Signed.Asked() {
-		if err := r.Commands().Verify(r.Key, r.Nonce); err != nil {
+		if _, err := r.Commands().Verify(r.Key, r.Nonce); err != nil {
 			r.FailWith(err)
 		}
 	}
@@ -196,5 +250,6 @@ func verifyLogin(c *api.Call, key *directory.Key, from netip.Addr, challenge str
 	signature []byte) error {
 	s := &directory.Signed{Address: from, Form: directory.SignedLogin, Text: []byte(challenge),
 		Signature: signature}
-	return c.Commands().Verify(key.With(s), 0)
+	_, err := c.Commands().Verify(key.With(s), 0)
+	return err
 }

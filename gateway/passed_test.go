@@ -73,12 +73,38 @@ func TestLeaderChecksForwardedRequests(t *testing.T) {
 			s.Address = netip.MustParseAddr(c.from)
 		}
 		list, err := h.gateway.Commands(h.engine, h.engine.Key([]byte(c.key)), 1, s)
-		a, refused := errors.AsType[*actors.LeaderAnswer](err)
+		a, refused := errors.AsType[*actors.RemoteAnswer](err)
 		switch {
 		case c.status == 0 && (err != nil || len(list) != 1):
 			t.Errorf("%s: %v", c.what, err)
 		case c.status != 0 && (!refused || a.Status != c.status || a.Unproven != c.unproven):
 			t.Errorf("%s: %+v, %v", c.what, a, err)
+		}
+	}
+	for _, c := range []struct {
+		what, key, method, path, order, signed, from string
+		status                                       int
+		unproven                                     bool
+	}{
+		{"a read", "reads", "GET", "/api/v1/wallets", "", "reads", "", 200, false},
+		{"again", "reads", "GET", "/api/v1/wallets", "", "reads", "", 401, false}, // its nonce
+		{"of a key that trades", "trades", "GET", "/api/v1/wallets", "", "trades", "", 403, false},
+		{"of no key", "nobody", "GET", "/api/v1/wallets", "", "nobody", "", 401, true},
+		{"of no order", "key-bob", "GET", "/api/v1/order/{pk}", "x", "key-bob", "", 404, false},
+		{"signed by another key", "key-bob", "GET", "/api/v1/wallets", "", "reads", "", 401, true},
+		{"from elsewhere", "at-home", "GET", "/api/v1/wallets", "", "at-home", "192.0.2.1", 403,
+			true},
+		{"of a command", "key-bob", "GET", path, "", "key-bob", "", 404, true},
+		{"of a public one", "key-bob", "GET", "/api/v1/time", "", "key-bob", "", 404, true},
+	} {
+		s := &directory.Signed{Method: c.method, Path: c.path, Order: c.order, Reads: true,
+			Form: directory.SignedQuery, Signature: signature(c.signed)}
+		if c.from != "" {
+			s.Address = netip.MustParseAddr(c.from)
+		}
+		a := h.gateway.Answer([]byte(c.key), 7, s)
+		if a.Status != c.status || a.Unproven != c.unproven || len(a.Body) == 0 {
+			t.Errorf("%s: %d, %v: %s", c.what, a.Status, a.Unproven, a.Body)
 		}
 	}
 }

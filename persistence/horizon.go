@@ -2,9 +2,8 @@ package persistence
 
 // A Horizon is the position of a reader whose history may be ahead of it.
 type Horizon struct {
-	Seq      uint64   // the reader's newest sequence
-	Deposits uint64   // made by then; their ids are dense
-	Trades   []uint64 // id of each pair's newest trade by then, by pair-1
+	Seq    uint64   // the reader's newest sequence
+	Trades []uint64 // id of each pair's newest trade by then, by pair-1
 }
 
 // A RemoteHistory is in another process, and may be ahead of the reader.

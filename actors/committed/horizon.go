@@ -8,8 +8,7 @@ import "exchange/persistence"
 
 // horizon returns the newest ids in the state.
 func (c *Side) horizon() *persistence.Horizon {
-	_, _, deposits := c.state.LastIDs()
-	h := &persistence.Horizon{Seq: c.state.Seq(), Deposits: deposits}
+	h := &persistence.Horizon{Seq: c.state.Seq()}
 	for _, p := range c.state.Pairs() {
 		h.Trades = append(h.Trades, p.LastTrade())
 	}

@@ -14,10 +14,12 @@ const (
 )
 
 // A Signed is a client's request at a process that cannot verify its signature: an observer
-// forwards it as received, and the leading node verifies it with all checks of an edge. Its fields
-// do not change.
+// forwards it as received, and a member verifies it with all checks of an edge. Its fields do not
+// change.
 type Signed struct {
 	Method, Path string     // of the operation; "": a login
+	Order        string     // the variable part of the path; "": it has none
+	Reads        bool       // another node answers it: by GET the followed member, else the leader
 	Address      netip.Addr // of the client, as seen by the forwarding process
 	Form         byte
 	Text         []byte

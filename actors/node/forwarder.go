@@ -14,6 +14,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/actors/mailbox"
 	"exchange/actors/metrics"
+	"exchange/actors/observing"
 	"exchange/core/event"
 	"exchange/core/wire"
 	"exchange/persistence/line"
@@ -294,14 +295,44 @@ func (f *forwarder) Challenge() string {
 }
 
 // Verify implements Commands.
-func (f *forwarder) Verify(key *directory.Key, nonce uint64) error {
+func (f *forwarder) Verify(key *directory.Key, nonce uint64) (*actors.RemoteAnswer, error) {
 	if key.Signed == nil {
-		return nil
+		return nil, nil
 	}
 	key.Signed.Ask()
-	return f.roundTrip(forwardSigned, func(b []byte) []byte {
-		return appendSignedRequest(b, key, nonce, false, 0)
+	commands := 0
+	if key.Signed.Reads {
+		if key.Signed.Form == directory.SignedQuery {
+			return f.read(key, nonce)
+		}
+		commands = 1 // the leader answers it instead of them
+	}
+	err := f.roundTrip(forwardSigned, func(b []byte) []byte {
+		return appendSignedRequest(b, key, nonce, false, commands)
 	})
+	if a, ok := errors.AsType[*actors.RemoteAnswer](err); ok && commands > 0 {
+		return a, nil
+	}
+	return nil, err
+}
+
+// read has the followed member answer a signed read.
+func (f *forwarder) read(key *directory.Key, nonce uint64) (*actors.RemoteAnswer, error) {
+	n := f.a.node
+	ctx, cancel := context.WithTimeout(context.Background(), n.opts.Timing.Request)
+	defer cancel()
+	b, err := n.observer.Ask(ctx, appendRead(nil, key, nonce))
+	answer := new(actors.RemoteAnswer)
+	p := actors.Parse(b)
+	switch {
+	case errors.Is(err, observing.ErrBusy):
+		return nil, actors.TurnAway(n.meter, actors.ErrBusy)
+	case err != nil:
+		n.opts.Log.Debug("the followed member has not answered a read", "error", err)
+		return nil, actors.TurnAway(n.meter, actors.ErrNotConfirmed)
+	}
+	p.Answer(answer)
+	return answer, p.Done()
 }
 
 // appendSignedRequest writes a signed request with that number of commands.
@@ -318,15 +349,8 @@ func (f *forwarder) toWallet(r *committed.Read) {
 	key, nonce := r.Key()
 	id := r.ClientID()
 	r.Park()
-	if key.Signed != nil {
-		key.Signed.Ask()
-	}
 	if err := f.request(forwardTake, pendingAnswer{read: r}, func(b []byte) []byte {
-		b = actors.AppendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
-		if key.Signed != nil {
-			b = appendSigned(b, key.Signed)
-		}
-		return b
+		return actors.AppendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
 	}); err != nil {
 		r.Err = actors.TurnAway(f.a.node.meter, err)
 		r.Answer()

@@ -22,12 +22,13 @@ import (
 	"exchange/persistence/line"
 )
 
-// A testEdge takes what is signed with the secret itself: commands as they travel.
-type testEdge struct{}
+// A testEdge takes what is signed with the secret itself: commands as they travel. A read counts
+// the open orders.
+type testEdge struct{ *observatory }
 
 func (testEdge) Verify(_ *actors.Engine, key *directory.Key, s *directory.Signed) error {
 	if s.Signature != nil && string(s.Signature) != key.Material.(string) {
-		return &actors.LeaderAnswer{Status: 401, Unproven: true, Body: []byte("wrong")}
+		return &actors.RemoteAnswer{Status: 401, Unproven: true, Body: []byte("wrong")}
 	}
 	return nil
 }
@@ -41,6 +42,25 @@ func (t testEdge) Commands(e *actors.Engine, key *directory.Key, nonce uint64,
 		list = append(list, p.Command(e.Catalogue, key, nonce))
 	}
 	return list, nil
+}
+
+func (t testEdge) Answer(public []byte, nonce uint64, s *directory.Signed) *actors.RemoteAnswer {
+	for _, n := range t.nodes {
+		if n == nil || n.engine.Load() == nil {
+			continue
+		}
+		e := n.engine.Load()
+		key, q := e.Key(public), committed.OpenOrders{Limit: 100}
+		err := t.Verify(e, key, s)
+		if err == nil {
+			err = e.Ask(&q, key, nonce)
+		}
+		if a, is := errors.AsType[*actors.RemoteAnswer](err); is {
+			return a
+		}
+		return &actors.RemoteAnswer{Status: 200, Body: fmt.Append(nil, len(q.Orders), err)}
+	}
+	return &actors.RemoteAnswer{Status: 503}
 }
 
 // signed is a key of an observer with its signed request.
@@ -130,7 +150,7 @@ func newObservatory(t *testing.T, change func(i int, o *actors.Options)) *observ
 	v := &observatory{cables: new(cables), stores: make([]*observable, 3)}
 	v.cluster = newCluster(t, func(i int, o *actors.Options) {
 		v.stores[i] = &observable{Replica: o.Store.(persistence.Replica)}
-		o.Store, o.Edge = v.stores[i], testEdge{}
+		o.Store, o.Edge = v.stores[i], testEdge{v}
 		if change != nil {
 			change(i, o)
 		}
@@ -272,10 +292,11 @@ func TestObserverServesLikeFollower(t *testing.T) {
 			}
 			done.Free()
 			placed++
-			q := committed.OpenOrders{Limit: 100}
-			err := x.Ask(&q, signed(x.key), x.branch.next())
-			if err != nil || len(q.Orders) != placed {
-				t.Fatalf("%d of %d orders are open: %v", len(q.Orders), placed, err)
+			read := signed(x.key)
+			read.Signed.Reads = true
+			answer, err := x.Commands.Verify(read, x.branch.next())
+			if err != nil || string(answer.Body) != fmt.Sprint(placed, nil) {
+				t.Fatalf("the answer about %d open orders is %+v, %v", placed, answer, err)
 			}
 		}
 		for range 5 {

@@ -30,7 +30,7 @@ import (
 //	                                                    -> outcomes
 //
 // The only commands of an observer begin and end sessions. Otherwise it forwards clients' signed
-// requests, and the leader makes the commands; a take is also followed by the signed request.
+// requests, and the leader makes the commands. A member answers its reads: see package observing.
 //
 // The commands of one message are one batch, as for Engine.DoAll. Gated commands came through a
 // gate, so they have no nonce, and those of one account go to its wallet in order of arrival.
@@ -171,10 +171,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 	case forwardTake:
 		number, key, nonce := p.Uint(), p.Bytes(actors.MaxText), p.Uint()
 		k, id := f.Key(key), p.ClientID()
-		var signed *directory.Signed
-		if f.observer {
-			signed = parseSigned(p)
-		}
+		p.Check(!f.observer) // members answer its reads
 		if err := p.Done(); err != nil {
 			return err
 		}
@@ -183,7 +180,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 			f.answerNonce(number, 0, f.TurnAway(actors.ErrBusy))
 		} else {
 			f.traffic.InFlight.Add(1)
-			go f.takeNonce(number, k, nonce, id, signed)
+			go f.takeNonce(number, k, nonce, id)
 		}
 	case forwardFence:
 		x, key := &forwardedRequest{by: f, number: p.Uint()}, f.Key(p.Bytes(actors.MaxText))
@@ -297,20 +294,12 @@ func (f *forwardingSession) answer(gone <-chan struct{}) {
 // at which the read may be answered. For a read by client order id that covers all that the wallet
 // had in flight.
 func (f *forwardingSession) takeNonce(number uint64, key *directory.Key, nonce uint64,
-	id event.ClientID, signed *directory.Signed) {
+	id event.ClientID) {
 	var seq uint64
 	var err error
-	if key != nil && signed != nil {
-		if err = f.checkProof(key, nonce, signed); err == nil {
-			err = f.verify(key, signed)
-		}
-		err = f.countPassed(err)
-	}
-	switch {
-	case err != nil:
-	case key == nil:
+	if key == nil {
 		err = f.unknownKeyError()
-	default:
+	} else {
 		q := committed.Position{ClientID: id}
 		if err = despiteFreeze(f.Ask(&q, key, nonce)); err == nil {
 			seq = q.Seq

@@ -11,6 +11,7 @@ import (
 	"exchange/actors/directory"
 	"exchange/core/event"
 	"exchange/core/wire"
+	"exchange/persistence/line"
 )
 
 var errNoEdge = errors.New("BUG: this node has no edge to verify observers' requests")
@@ -58,6 +59,34 @@ func parseSigned(p *actors.Parser) *directory.Signed {
 		s.Signature = nil
 	}
 	return s
+}
+
+// appendRead writes a signed read, for a member.
+func appendRead(b []byte, key *directory.Key, nonce uint64) []byte {
+	b = wire.AppendUints(wire.AppendText(b, key.Public), nonce)
+	return appendSigned(wire.AppendText(b, key.Signed.Order), key.Signed)
+}
+
+// Answer implements observing.Host.
+func (h observedMember) Answer(read []byte) ([]byte, error) {
+	p := actors.Parse(read)
+	public, nonce, order := p.Bytes(actors.MaxText), p.Uint(), p.Text(actors.MaxText)
+	s := parseSigned(p)
+	s.Order, s.Reads = order, true
+	p.Check(s.Signature != nil && s.Form != directory.SignedLogin && nonce > 0)
+	switch {
+	case p.Done() != nil:
+		return nil, line.ErrMalformed
+	case h.opts.Edge == nil:
+		return nil, errNoEdge
+	}
+	answer := h.opts.Edge.Answer(public, nonce, s)
+	if answer.Unproven {
+		h.traffic.Passed.Refused.Add(1)
+	} else {
+		h.traffic.Passed.Verified.Add(1)
+	}
+	return wire.AppendValue(nil, answer), nil
 }
 
 // A signedRequest is a client's signed request, forwarded by an observer.

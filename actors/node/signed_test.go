@@ -36,8 +36,8 @@ func TestObserverReceivesNoServerSecrets(t *testing.T) {
 		x := v.observe("o1", nil).serves(t)
 		x.does(x.placed(trading.Sell, 100e8, coin, "")).Free()
 		x.key = x.Commands.Key([]byte("key-of-eve"))
-		err := x.Commands.Verify(signed(x.key), 1)
-		if a, ok := errors.AsType[*actors.LeaderAnswer](err); !ok || !a.Unproven {
+		_, err := x.Commands.Verify(signed(x.key), 1)
+		if a, ok := errors.AsType[*actors.RemoteAnswer](err); !ok || !a.Unproven {
 			t.Errorf("a wrong signature: %v", err)
 		}
 		x.sameAs(r, v.cluster)
@@ -59,7 +59,7 @@ func TestObserverReceivesNoServerSecrets(t *testing.T) {
 		if k := x.Commands.Key([]byte("key-of-eve")); k != nil || !x.key.Revoked() {
 			t.Error("a revoked key is known")
 		}
-		if err := x.Commands.Verify(signed(x.key), 2); !errors.Is(err, committed.ErrKeyRevoked) {
+		if _, err := x.Commands.Verify(signed(x.key), 2); !errors.Is(err, committed.ErrKeyRevoked) {
 			t.Errorf("a revoked key: %v", err)
 		}
 	})
@@ -119,14 +119,6 @@ func passing(key *directory.Key, nonce uint64, commands int) func(b []byte) []by
 	}
 }
 
-// taking is the message that takes the nonce of a read.
-func taking(key *directory.Key, nonce uint64) func(b []byte) []byte {
-	return func(b []byte) []byte {
-		b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
-		return appendSigned(append(wire.AppendUints(b, nonce), 0), key.Signed)
-	}
-}
-
 // An observer's certificate sends no command and takes no nonce of a key whose signature it has
 // not: not as one that a client has signed, nor as one of a socket that has logged in, nor as one
 // that the observer has verified.
@@ -138,8 +130,7 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 		key := r.Key([]byte("key-of-ann"))
 		pair := r.Pairs()[0]
 		order := actors.NewOrder(key, 9, &actors.OrderRequest{Pair: pair, Side: trading.Sell,
-			Price:  100e8,
-			Amount: coin})
+			Price: 100e8, Amount: coin})
 		text := actors.AppendCommand(nil, order)
 		x := v.observe("stolen", nil)
 		h := v.steals(t, x, r)
@@ -152,7 +143,7 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 			says func(b []byte) []byte
 			want error
 		}{
-			"a guessed signature":             {passing(guessed, 9, 1), new(actors.LeaderAnswer)},
+			"a guessed signature":             {passing(guessed, 9, 1), new(actors.RemoteAnswer)},
 			"a socket without a login":        {passing(unsigned, 0, 1), actors.ErrNotLoggedIn},
 			"a login over another connection": {passing(login, 0, 0), actors.ErrNotLoggedIn},
 			"a session without a login": {func(b []byte) []byte {
@@ -161,17 +152,10 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 				return actors.AppendCommand(b, actors.NewSession(key, &actors.Session{Number: 1,
 					Seconds: 5}))
 			}, actors.ErrNotLoggedIn},
-			"the nonce of a read": {taking(guessed, 1<<62),
-				new(actors.LeaderAnswer)},
-			"that of one without a signature": {taking(unsigned, 1<<62),
-				actors.ErrNotLoggedIn},
-			"that of a login of another connection": {taking(login, 1<<62),
-				actors.ErrNotLoggedIn},
-			"none, and a login of another connection": {taking(login, 0), actors.ErrNotLoggedIn},
 		} {
 			h.says(c.says)
 			err := h.refusal()
-			if a, is := errors.AsType[*actors.LeaderAnswer](err); !errors.Is(err, c.want) &&
+			if a, is := errors.AsType[*actors.RemoteAnswer](err); !errors.Is(err, c.want) &&
 				!(is && a.Unproven) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -193,7 +177,7 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 				return actors.AppendCommand(b, actors.NewSession(key, &actors.Session{Number: 1,
 					Seconds: 5}))
 			},
-			"a read without the signed request": func(b []byte) []byte {
+			"the nonce of a read": func(b []byte) []byte {
 				b = wire.AppendText(wire.AppendUints(append(b, forwardTake), 1), key.Public)
 				return append(wire.AppendUints(b, 1<<62), 0)
 			},
@@ -207,6 +191,20 @@ func TestObserverCertificateGrantsNoAccount(t *testing.T) {
 				}
 			case m := <-h.answers:
 				t.Errorf("%s: it is answered %x", what, m)
+			}
+		}
+		b, err := x.store.Ask(t.Context(), appendRead(nil, guessed, 1<<62))
+		a, p := new(actors.RemoteAnswer), actors.Parse(b)
+		if p.Answer(a); err != nil || p.Done() != nil || a.Status != 401 || !a.Unproven {
+			t.Errorf("a read with a guessed signature: %+v, %v", a, err)
+		}
+		for what, read := range map[string][]byte{
+			"a read without a signature": appendRead(nil, unsigned, 1<<62),
+			"a read by a login":          appendRead(nil, login, 1<<62),
+			"a read without a nonce":     appendRead(nil, guessed, 0),
+		} {
+			if b, err := x.store.Ask(t.Context(), read); !errors.Is(err, line.ErrLost) {
+				t.Errorf("%s: %x, %v", what, b, err)
 			}
 		}
 		q := committed.OpenOrders{Limit: 9}
@@ -234,12 +232,9 @@ func TestLoginThroughObserverTakesNoNonce(t *testing.T) {
 		succeeds(t, h.refusal())
 		unsigned := key.With(&directory.Signed{Text: actors.AppendCommand(nil, order)})
 		for what, says := range map[string]func(b []byte) []byte{
-			"a read":                   taking(unsigned, 1<<62),
-			"a read, by its login":     taking(login, 1<<62),
 			"an order":                 passing(unsigned, 1<<62, 1),
 			"a login":                  passing(login, 1<<62, 0),
 			"no nonce, what is signed": passing(signed(key, order), 0, 1),
-			"no nonce, a signed read":  taking(signed(key), 0),
 		} {
 			h.says(says)
 			if err := h.refusal(); !errors.Is(err, actors.ErrNotLoggedIn) {

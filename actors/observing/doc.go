@@ -9,10 +9,12 @@
 //	         without server secrets (core/event/withhold.go)
 //	control  the member's cluster view, its watermark, and the market part
 //	reach    the sequence that a read must wait for
-//	rows     queries of the history, with the reader's horizon
+//	read     a client's signed read, which the member answers as that of its own client
+//	rows     queries of the history for public reads and for the answers to commands, with the
+//	         reader's horizon
 //
-// Clients' signed requests go to the leader, over a separate connection: see forwarder in package
-// node.
+// Clients' other signed requests go to the leader, over a separate connection: see forwarder in
+// package node.
 //
 // The rows are the member's; those of the observer's fold are dropped as soon as the member has
 // them. The member may be ahead: it leaves out rows after the reader's horizon. A new member may

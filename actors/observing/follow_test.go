@@ -502,7 +502,7 @@ func TestHostileObserverIsDisconnected(t *testing.T) {
 			"more taken than sent":    slices.Concat(greets, order, framed(4, 9, 1)),
 			"a number that is used":   slices.Concat(greets, order, order),
 			"a list of many": slices.Concat(greets,
-				asks(1, askOrdersByID, 0, 0, 0, 1, 255, 255, 3)),
+				asks(1, askOrders, 0, 255, 255, 3)),
 		} {
 			hostile(t, v, what, says)
 		}

@@ -24,11 +24,9 @@ func FuzzValue(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, v := range []any{new(persistence.Trade), new(persistence.Order),
-			new(persistence.Deposit), new(persistence.Withdrawal), new(persistence.Candle),
-			new(persistence.Horizon), new(persistence.TradeQuery), new(persistence.OrderQuery),
-			new(persistence.DepositQuery), new(persistence.WithdrawalQuery),
-			new(persistence.CandleQuery), new(status), new(market),
-			new(ordersQuery)} {
+			new(persistence.Withdrawal), new(persistence.Candle), new(persistence.Horizon),
+			new(persistence.TradeQuery), new(persistence.OrderQuery),
+			new(persistence.CandleQuery), new(status), new(market)} {
 			p := wire.Read(b)
 			if p.Value(v); p.Bad() {
 				continue
@@ -47,10 +45,7 @@ func FuzzQuery(f *testing.F) {
 	h := wire.AppendValue(nil, everything)
 	for kind, q := range map[byte]any{askTrades: &persistence.TradeQuery{},
 		askOrders: &persistence.OrderQuery{Account: 1}, askOrder: &orderQuery{1, 2},
-		askOrdersByID:  &ordersQuery{1, []uint64{1}},
-		askDeposits:    &persistence.DepositQuery{Account: 1},
-		askWithdrawals: &persistence.WithdrawalQuery{}, askWithdrawal: &idQuery{1},
-		askCandles: &persistence.CandleQuery{Pair: 1}} {
+		askWithdrawal: &idQuery{1}, askCandles: &persistence.CandleQuery{Pair: 1}} {
 		f.Add(kind, wire.AppendValue(slices.Clone(h), q))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, b []byte) {

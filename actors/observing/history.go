@@ -21,7 +21,7 @@ type historyClient struct {
 func (s *Store) At(h *persistence.Horizon) persistence.History { return historyClient{s, h} }
 
 // everything is the horizon of a reader without one.
-var everything = &persistence.Horizon{Seq: ^uint64(0), Deposits: ^uint64(0)}
+var everything = &persistence.Horizon{Seq: ^uint64(0)}
 
 // ready waits for a member that has all dropped rows, over another connection than lost.
 func (s *Store) ready(ctx context.Context, lost *link) (l *link, err error) {
@@ -34,6 +34,44 @@ func (s *Store) ready(ctx context.Context, lost *link) (l *link, err error) {
 
 // errRowsBusy: too many queries are waiting.
 var errRowsBusy = errors.New("too many concurrent queries at the followed member")
+
+// ErrBusy: too many reads are in flight.
+var ErrBusy = errors.New("too many concurrent reads at the followed member")
+
+var errLongRead = fmt.Errorf("a read of more than %d bytes", longestRead)
+
+// Ask has the followed member answer a client's signed read. A member that is lost is not replaced,
+// because the read's nonce may be used. ctx bounds it.
+func (s *Store) Ask(ctx context.Context, read []byte) (whole []byte, err error) {
+	if len(read) > longestRead {
+		return nil, errLongRead
+	}
+	select {
+	case s.reads <- struct{}{}:
+		defer func() { <-s.reads }()
+	default:
+		return nil, ErrBusy
+	}
+	l, err := s.ready(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := l.session.Ask(askRead, 1, read)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.End()
+	for {
+		page, err := answer.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return whole, nil
+		case err != nil:
+			return nil, fmt.Errorf("the answer of member %s: %w", l.node, err)
+		}
+		whole = append(whole, page...)
+	}
+}
 
 // list calls fn for each row of a query. If the member is lost before the first row, another one is
 // queried.
@@ -122,35 +160,6 @@ func (a historyClient) Order(ctx context.Context, account uint32, id uint64) (pe
 	return one[persistence.Order](ctx, a, askOrder, &orderQuery{account, id})
 }
 
-func (a historyClient) OrdersByID(ctx context.Context, account uint32, ids []uint64,
-	fn func(*persistence.Order) bool) error {
-	for len(ids) > 0 {
-		n, more := min(len(ids), maxIDs), true
-		err := list(ctx, a, askOrdersByID, &ordersQuery{account, ids[:n]},
-			func(o *persistence.Order) bool {
-				more = fn(o)
-				return more
-			})
-		if ids = ids[n:]; err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxIDs is the maximum number of orders in a query.
-const maxIDs = 10_000
-
-func (a historyClient) Deposits(ctx context.Context, q persistence.DepositQuery,
-	fn func(*persistence.Deposit) bool) error {
-	return list(ctx, a, askDeposits, &q, fn)
-}
-
-func (a historyClient) Withdrawals(ctx context.Context, q persistence.WithdrawalQuery,
-	fn func(*persistence.Withdrawal) bool) error {
-	return list(ctx, a, askWithdrawals, &q, fn)
-}
-
 func (a historyClient) Withdrawal(ctx context.Context, id uint64) (persistence.Withdrawal, error) {
 	return one[persistence.Withdrawal](ctx, a, askWithdrawal, &idQuery{id})
 }
@@ -160,7 +169,21 @@ func (a historyClient) Candles(ctx context.Context, q persistence.CandleQuery,
 	return list(ctx, a, askCandles, &q, fn)
 }
 
-// References and operators' actions are not available to observers.
+// Members answer private lists themselves. References and operators' actions are not available to
+// observers.
+
+func (a historyClient) OrdersByID(context.Context, uint32, []uint64,
+	func(*persistence.Order) bool) error {
+	return errObserver
+}
+func (a historyClient) Deposits(context.Context, persistence.DepositQuery,
+	func(*persistence.Deposit) bool) error {
+	return errObserver
+}
+func (a historyClient) Withdrawals(context.Context, persistence.WithdrawalQuery,
+	func(*persistence.Withdrawal) bool) error {
+	return errObserver
+}
 
 func (a historyClient) Reference(context.Context, uint64, string) (persistence.Deposit, error) {
 	return persistence.Deposit{}, errObserver

@@ -13,7 +13,7 @@ import (
 // version. Its greeting contains eight random bytes that identify the observer's process.
 const (
 	Call    = 'f'
-	Version = 6
+	Version = 7
 )
 
 // Kinds of requests.
@@ -21,12 +21,10 @@ const (
 	askFeed    = iota + 1 // sequence, digest, whether it resumes: see feed.go
 	askControl            // a status, and the market part when changed; repeatedly
 	askReach              // the reached sequence
+	askRead               // a client's signed read: the answer to it
 	askTrades             // this and the following: a horizon, and a query
 	askOrders
 	askOrder
-	askOrdersByID
-	askDeposits
-	askWithdrawals
 	askWithdrawal
 	askCandles
 )
@@ -46,10 +44,6 @@ type (
 		Account uint32
 		ID      uint64
 	}
-	ordersQuery struct {
-		Account uint32
-		IDs     []uint64
-	}
 	idQuery struct{ ID uint64 }
 )
 
@@ -57,6 +51,7 @@ type (
 const (
 	longest      = 66 << 20 // the largest batch, plus a page before it
 	longestQuery = 1 << 20
+	longestRead  = 256 << 10 // a client's signed read, with its body
 	feedWindow   = 1 << 20   // bytes of the feed in flight
 	pageBytes    = 256 << 10 // size at which a page is full
 	pageRows     = 200
@@ -66,6 +61,7 @@ const (
 const (
 	maxQueries = 64
 	maxRunning = 4 // running queries
+	maxReads   = 128
 )
 
 // usualSilence is the time without a received message, or a completed write, after which a side
@@ -84,12 +80,13 @@ var errStartOver = errors.New("too far behind every member's journal: reloading 
 // newSession makes a session of an observer's connection. answer is nil at the observer.
 func newSession(conn net.Conn, silence time.Duration,
 	answer func(q *line.Question) ([]byte, error)) *line.Session {
-	o := line.Options{Longest: longestQuery, Takes: longest, Waiting: 4 * longestQuery,
-		Beat: silence / 4, Silence: silence}
+	o := line.Options{Longest: longestQuery, Takes: longest,
+		Waiting: 4*longestQuery + maxReads*longestRead,
+		Beat:    silence / 4, Silence: silence}
 	if answer != nil {
 		o.Longest, o.Takes, o.Waiting = longest, longestQuery, longest
 	}
-	return line.NewSession(conn, o, line.Questions{Open: maxQueries + 3, Answer: answer,
+	return line.NewSession(conn, o, line.Questions{Open: maxQueries + maxReads + 3, Answer: answer,
 		Patience: max(pageWait, silence), Errors: []error{errStartOver, persistence.ErrNotFound,
 			persistence.ErrGap, persistence.ErrCorrupt, persistence.ErrInvalid}})
 }

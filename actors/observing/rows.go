@@ -75,9 +75,8 @@ func answerRows[Q, T any](p *wire.Reader,
 // whole reports whether the reader has no horizon.
 func (l *cursor) whole() bool { return l.at.Seq == everything.Seq }
 
-func tradeHas(h *persistence.Horizon, t *persistence.Trade) bool     { return h.HasTrade(t) }
-func orderHas(h *persistence.Horizon, o *persistence.Order) bool     { return o.ClosedSeq <= h.Seq }
-func depositHas(h *persistence.Horizon, d *persistence.Deposit) bool { return d.ID <= h.Deposits }
+func tradeHas(h *persistence.Horizon, t *persistence.Trade) bool { return h.HasTrade(t) }
+func orderHas(h *persistence.Horizon, o *persistence.Order) bool { return o.ClosedSeq <= h.Seq }
 func withdrawalHas(h *persistence.Horizon, w *persistence.Withdrawal) bool {
 	return w.ClosedSeq <= h.Seq
 }
@@ -99,17 +98,6 @@ func (l *cursor) parse() (run answerFunc, err error) {
 			q orderQuery) (persistence.Order, error) {
 			return store.Order(ctx, q.Account, q.ID)
 		}), orderHas, nil)
-	case askOrdersByID:
-		run = answerRows(p, func(ctx context.Context, q ordersQuery,
-			fn func(*persistence.Order) bool) error {
-			return store.OrdersByID(ctx, q.Account, q.IDs, fn)
-		}, orderHas, nil)
-	case askDeposits:
-		run = answerRows(p, l.deposits, depositHas,
-			func(q *persistence.DepositQuery) *int { return &q.Offset })
-	case askWithdrawals:
-		run = answerRows(p, store.Withdrawals, withdrawalHas,
-			func(q *persistence.WithdrawalQuery) *int { return &q.Offset })
 	case askWithdrawal:
 		run = answerRows(p, single(func(ctx context.Context,
 			q idQuery) (persistence.Withdrawal, error) {
@@ -134,16 +122,6 @@ func single[Q, T any](ask func(ctx context.Context, q Q) (T, error)) func(ctx co
 		}
 		return err
 	}
-}
-
-// deposits removes the operator's references.
-func (l *cursor) deposits(ctx context.Context, q persistence.DepositQuery,
-	fn func(*persistence.Deposit) bool) error {
-	return l.store.Deposits(ctx, q, func(d *persistence.Deposit) bool {
-		row := *d
-		row.Reference = ""
-		return fn(&row)
-	})
 }
 
 // add adds a row. It sends a full page, and waits until the observer takes it.

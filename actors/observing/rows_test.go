@@ -1,6 +1,7 @@
 package observing
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,8 +98,7 @@ func TestRemoteListsMatchStore(t *testing.T) {
 			h := everything
 			if i%3 > 0 {
 				at := r.Uint64N(n + 1)
-				h = &persistence.Horizon{Seq: at, Deposits: at,
-					Trades: []uint64{r.Uint64N(n), r.Uint64N(n)}}
+				h = &persistence.Horizon{Seq: at, Trades: []uint64{r.Uint64N(n), r.Uint64N(n)}}
 			}
 			whole := h == everything
 			got, stored, most := s.At(h), m.Store, 1+r.IntN(3*pageRows)
@@ -114,7 +114,6 @@ func TestRemoteListsMatchStore(t *testing.T) {
 			same(t, got.Orders, stored.Orders, orders, func(o *persistence.Order) bool {
 				return whole || o.ClosedSeq <= h.Seq
 			}, most)
-			sameFunds(t, got, stored, h, 1+account%3, before, r.IntN(20), most)
 			candles := persistence.CandleQuery{Pair: 1, Frame: 2, Since: r.Int64N(60 * n)}
 			same(t, got.Candles, stored.Candles, candles,
 				func(*persistence.Candle) bool { return true }, most)
@@ -141,30 +140,6 @@ func sameTrades(t *testing.T, got, stored persistence.History, q persistence.Tra
 	if !reflect.DeepEqual(rows, want) {
 		t.Fatalf("%+v at %+v: %d rows received, want %d", q, h, len(rows), len(want))
 	}
-}
-
-func sameFunds(t *testing.T, got, stored persistence.History, h *persistence.Horizon,
-	account uint32, before uint64, offset, most int) {
-	t.Helper()
-	whole := h == everything
-	dq := persistence.DepositQuery{Account: account, Before: before, Offset: offset}
-	deposits := collected(t, got.Deposits, dq, most)
-	var want []persistence.Deposit
-	dq.Offset = 0
-	for _, row := range collected(t, stored.Deposits, dq, 1<<30) {
-		if row.Reference = ""; whole || row.ID <= h.Deposits {
-			want = append(want, row)
-		}
-	}
-	want = want[min(offset, len(want)):]
-	if want = want[:min(most, len(want))]; len(want)+len(deposits) > 0 &&
-		!reflect.DeepEqual(deposits, want) {
-		t.Fatalf("%+v: %d deposits received, want %d", dq, len(deposits), len(want))
-	}
-	wq := persistence.WithdrawalQuery{Account: account, Before: before}
-	same(t, got.Withdrawals, stored.Withdrawals, wq, func(w *persistence.Withdrawal) bool {
-		return whole || w.ClosedSeq <= h.Seq
-	}, most)
 }
 
 // A row is not found by id if it is after the reader's horizon. By client order id the newest order
@@ -205,17 +180,6 @@ func TestRemoteRowsRespectHorizon(t *testing.T) {
 				}
 			}
 		}
-		var ids []uint64
-		for i := range orders {
-			ids = append(ids, orders[i].ID)
-		}
-		i := 0
-		if err := s.OrdersByID(t.Context(), 1, ids, func(*persistence.Order) bool {
-			i++
-			return true
-		}); err != nil || i != len(ids) {
-			t.Errorf("%d of %d orders came: %v", i, len(ids), err)
-		}
 		for _, w := range collected(t, m.Store.Withdrawals, persistence.WithdrawalQuery{}, n) {
 			if _, err := s.At(&persistence.Horizon{Seq: w.ClosedSeq - 1}).Withdrawal(t.Context(),
 				w.ID); !errors.Is(err, persistence.ErrNotFound) {
@@ -226,11 +190,46 @@ func TestRemoteRowsRespectHorizon(t *testing.T) {
 			}
 		}
 		for what, err := range map[string]error{
-			"actions":    s.Actions(t.Context(), persistence.ActionQuery{}, nil),
-			"references": s.References(t.Context(), nil)} {
+			"actions":     s.Actions(t.Context(), persistence.ActionQuery{}, nil),
+			"deposits":    s.Deposits(t.Context(), persistence.DepositQuery{}, nil),
+			"withdrawals": s.Withdrawals(t.Context(), persistence.WithdrawalQuery{}, nil),
+			"orders":      s.OrdersByID(t.Context(), 1, nil, nil),
+			"references":  s.References(t.Context(), nil)} {
 			if !errors.Is(err, persistence.ErrInvalid) {
 				t.Errorf("an observer may ask for %s: %v", what, err)
 			}
+		}
+	})
+}
+
+// The followed member's answer to a read arrives whole, or not at all.
+func TestMemberAnswersReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newRealm(t)
+		v.add("a", nil)
+		s := v.open("a")
+		got, err := s.Ask(t.Context(), []byte("read"))
+		if err != nil || !bytes.Equal(got, bytes.Repeat([]byte("read"), 3*pageBytes)) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		if _, err := s.Ask(t.Context(), make([]byte, longestRead+1)); !errors.Is(err,
+			errLongRead) {
+			t.Errorf("a long read: %v", err)
+		}
+		for range maxReads {
+			s.reads <- struct{}{}
+		}
+		if _, err := s.Ask(t.Context(), nil); !errors.Is(err, ErrBusy) {
+			t.Errorf("a read too many: %v", err)
+		}
+		for range maxReads {
+			<-s.reads
+		}
+		v.remove("a")
+		ctx, cancel := context.WithTimeout(t.Context(), silence)
+		defer cancel()
+		if got, err := s.Ask(ctx, []byte("read")); err == nil {
+			t.Errorf("a lost member answers %d bytes", len(got))
 		}
 	})
 }

@@ -24,6 +24,8 @@ type Host interface {
 	// Scan starts a query of the rows, which takes turns with long queries of the member's own
 	// clients. ctx bounds it.
 	Scan(ctx context.Context) Scan
+	// Answer answers a client's signed read. It may wait.
+	Answer(read []byte) ([]byte, error)
 	// Dead is closed when the member no longer serves.
 	Dead() <-chan struct{}
 }
@@ -156,7 +158,10 @@ func (s *Server) unregister(from string, conn net.Conn) {
 
 // answer answers a request of the observer.
 func (x *observer) answer(q *line.Question) (last []byte, err error) {
-	if q.Kind > askReach {
+	switch {
+	case q.Kind == askRead:
+		return x.read(q)
+	case q.Kind > askRead:
 		return x.rows(q)
 	}
 	if !x.claim(q.Kind) {
@@ -175,6 +180,15 @@ func (x *observer) answer(q *line.Question) (last []byte, err error) {
 		return binary.AppendUvarint(nil, seq), err
 	}
 	return nil, line.ErrMalformed
+}
+
+// read answers a client's signed read, a page at a time.
+func (x *observer) read(q *line.Question) (last []byte, err error) {
+	last, err = x.host.Answer(q.Body)
+	for ; err == nil && len(last) > pageBytes; last = last[pageBytes:] {
+		err = q.Send(last[:pageBytes])
+	}
+	return last, err
 }
 
 // claim reports whether a request of a kind is the only one.

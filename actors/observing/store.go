@@ -51,6 +51,7 @@ type Store struct {
 	o                   Options
 	process             uint64        // random id, unique among stores with the same name
 	queries             chan struct{} // slots of running queries
+	reads               chan struct{} // slots of clients' reads in flight
 	halt                context.CancelFunc
 	done                chan struct{} // closed when run has returned
 
@@ -96,7 +97,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	o.Silence, o.buffer = cmp.Or(o.Silence, usualSilence), cmp.Or(o.buffer, usualBuffer)
 	ctxRun, halt := context.WithCancel(context.Background())
 	s := &Store{o: o, process: rand.Uint64(), halt: halt, done: make(chan struct{}),
-		queries: make(chan struct{}, maxQueries), changed: make(chan struct{})}
+		queries: make(chan struct{}, maxQueries), reads: make(chan struct{}, maxReads),
+		changed: make(chan struct{})}
 	s.History = s.At(everything)
 	go s.run(ctxRun)
 	err := s.until(ctx, func() (bool, error) {

@@ -117,7 +117,7 @@ func (c *Call) FailWith(err error) {
 		c.wrongNonce(nonce.Last)
 		return
 	}
-	if a, ok := errors.AsType[*actors.LeaderAnswer](err); ok {
+	if a, ok := errors.AsType[*actors.RemoteAnswer](err); ok {
 		c.answered(a)
 		return
 	}

@@ -35,12 +35,23 @@ func (d *recorder) DoAll(list []*actors.Command, _ []error) error {
 	return errDerived
 }
 
-// answered answers as the leader did.
-func (c *Call) answered(a *actors.LeaderAnswer) {
+// Do runs the operation. A signed read that this process cannot verify is answered by another node.
+func (o *Operation) Do(c *Call) {
+	if c.Key == nil || c.Key.Signed == nil || !o.Reads {
+		o.Run(c)
+	} else if a, err := c.commands.Verify(c.Key, c.Nonce); err != nil {
+		c.FailWith(err)
+	} else {
+		c.answered(a)
+	}
+}
+
+// answered answers as another node did.
+func (c *Call) answered(a *actors.RemoteAnswer) {
 	c.Failure, c.Cause = nil, nil
 	c.Status, c.wait, c.body = a.Status, a.Wait, append(c.body[:0], a.Body...)
 	c.unproven = a.Unproven
 }
 
-// Unproven reports whether the leader refused the call before checking its signature.
+// Unproven reports whether another node refused the call before checking its signature.
 func (c *Call) Unproven() bool { return c.unproven }

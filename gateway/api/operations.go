@@ -15,6 +15,7 @@ type Operation struct {
 	Private    bool
 	Permission uint8
 	Signable   bool // public; a signed call is private, and shows more
+	Reads      bool // a signed call changes nothing but its key's nonce
 	Cancels    bool // it takes something back, and has its own limit
 	// tokens of a call from the limits of commands and of cancels; nil: one of its own
 	Tokens func(*Call) (commands, cancels int)
@@ -28,7 +29,7 @@ type Operation struct {
 var Operations = []Operation{
 	{Method: "GET", Path: "/api/v1/time", Run: (*Call).time, Now: true},
 	{Method: "GET", Path: "/api/v1/exchange-info", Run: (*Call).exchangeInfo, Now: true,
-		Signable: true, Permission: event.PermissionRead},
+		Signable: true, Reads: true, Permission: event.PermissionRead},
 	{Method: "GET", Path: "/api/v1/currencies", Run: (*Call).currencies},
 	{Method: "GET", Path: "/api/v1/pairs", Run: (*Call).pairs},
 	{Method: "GET", Path: "/api/v1/orderbook/{pair}", Run: (*Call).orderBook},
@@ -48,7 +49,7 @@ var Operations = []Operation{
 
 	command("/api/v1/order", (*Call).placeOrder, event.PermissionTrade),
 	command("/api/v1/order-amend", (*Call).amendOrder, event.PermissionTrade),
-	command("/api/v1/order-test", (*Call).testOrder, event.PermissionTrade),
+	trial("/api/v1/order-test", (*Call).testOrder),
 	batch("/api/v1/order-batch", (*Call).orderBatch, (*Call).batchTokens),
 	command("/api/v1/trading-settings", (*Call).setTradingSettings, event.PermissionTrade),
 	cancelOp("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
@@ -65,8 +66,14 @@ var Operations = []Operation{
 }
 
 func read(path string, run func(*Call)) Operation {
-	return Operation{Method: "GET", Path: path, Run: run, Private: true,
+	return Operation{Method: "GET", Path: path, Run: run, Private: true, Reads: true,
 		Permission: event.PermissionRead}
+}
+
+func trial(path string, run func(*Call)) Operation {
+	o := command(path, run, event.PermissionTrade)
+	o.Reads = true
+	return o
 }
 
 func command(path string, run func(*Call), permission uint8) Operation {

@@ -172,10 +172,10 @@ func (o *order) use(guard Guard, call *api.Call) {
 		o.queue.client.socket.GiveBack(len(fields) + len(o.event.Name))
 		if call.Key.Material == nil {
 			call.Key = call.Key.With(&directory.Signed{Method: o.operation.Method,
-				Path: o.operation.Path, Form: directory.SignedJSON,
+				Path: o.operation.Path, Reads: o.operation.Reads, Form: directory.SignedJSON,
 				Address: o.queue.client.socket.Address(), Text: fields})
 		}
-		o.operation.Run(call)
+		o.operation.Do(call)
 	}
 }
 

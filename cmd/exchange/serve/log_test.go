@@ -25,10 +25,15 @@ func TestAReaderOfTheLogThatStandsStillCostsLines(t *testing.T) {
 			t.Errorf("it waited %v, and lost %d lines", waited, w.Lost())
 		}
 		var text bytes.Buffer
-		go io.Copy(&text, r) //nolint:errcheck // the pipe's end
+		done := make(chan struct{})
+		go func() {
+			io.Copy(&text, r) //nolint:errcheck // the pipe's end
+			close(done)
+		}()
 		synctest.Wait()
 		fmt.Fprintln(w, "the last one")
 		to.Close()
+		<-done
 		var want bytes.Buffer
 		for i := range logRoom + 1 {
 			fmt.Fprintf(&want, "line %d\n", i)
