@@ -442,5 +442,5 @@ func keeps(n int, what string) string {
 	if n == 0 {
 		return "all " + what
 	}
-	return fmt.Sprintf("%s %s", thousands(n), what)
+	return fmt.Sprintf("%s %s", Thousands(n), what)
 }

@@ -129,7 +129,7 @@ func TestEveryOptionIsReadFromFileEnvironmentAndFlagAlike(t *testing.T) {
 	}
 }
 
-func thousandsless(n int) string { return strings.ReplaceAll(thousands(n), ",", "") }
+func thousandsless(n int) string { return strings.ReplaceAll(Thousands(n), ",", "") }
 
 // Of the sections, the log's options have flags, and those that make a process a node.
 func TestOptionsOfTheTopLevelHaveFlags(t *testing.T) {

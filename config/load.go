@@ -83,7 +83,7 @@ func (l *loader) readFile(name string) {
 			if len(data) > maxFileBytes {
 				l.cfg.unread = true
 				l.problem("%s is longer than %s bytes: is it a configuration file?", name,
-					thousands(maxFileBytes))
+					Thousands(maxFileBytes))
 				return
 			}
 			l.yaml(name, data)

@@ -143,7 +143,7 @@ var marketLine = regexp.MustCompile(`^ {0,4}(- )?[a-z_]+:( [^ \[{&*!|>%@` + "`" 
 func readMarket(text []byte) (*Config, error) {
 	if len(text) > maxMarket {
 		return nil, fmt.Errorf("the market part has %s bytes; at most %s are possible",
-			thousands(len(text)), thousands(maxMarket))
+			Thousands(len(text)), Thousands(maxMarket))
 	}
 	for line := range bytes.Lines(text) {
 		if !marketLine.Match(bytes.TrimSuffix(line, []byte("\n"))) {

@@ -86,7 +86,7 @@ func (o *Option) valueRange() string {
 	case len(o.choices) > 0:
 		return "one of " + strings.Join(o.choices, ", ")
 	case o.max > 0:
-		return fmt.Sprintf("from %s to %s", thousands(o.min), thousands(o.max))
+		return fmt.Sprintf("from %s to %s", Thousands(o.min), Thousands(o.max))
 	case o.Type() == "bool":
 		return "true or false"
 	}
@@ -164,9 +164,9 @@ func parseInt(s string) (int, error) {
 	return int(v), nil
 }
 
-// thousands writes 1000000 as 1,000,000.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
+// Thousands writes 1000000 as 1,000,000.
+func Thousands[N int | int64 | uint64](n N) string {
+	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}

@@ -61,7 +61,7 @@ func (v *validator) ranges() {
 		switch at := o.at(v.c).(type) {
 		case *int:
 			if !o.inRange(*at) {
-				v.problem(o.Key, thousands(*at), "write a whole number %s", o.valueRange())
+				v.problem(o.Key, Thousands(*at), "write a whole number %s", o.valueRange())
 			}
 		case *string:
 			if len(o.choices) > 0 && !slices.Contains(o.choices, *at) {
@@ -80,8 +80,8 @@ func (v *validator) bound(o *Option) {
 	n, most := *o.at(v.c).(*int), *other.at(v.c).(*int)
 	least := map[string]int{below: n + 1, atMost: n, atMostHalf: 2 * n}[o.must]
 	if least > most && o.inRange(n) && other.inRange(most) {
-		v.problem(o.Key, thousands(n), "it must %s %s, which is %s", o.must, o.than,
-			thousands(most))
+		v.problem(o.Key, Thousands(n), "it must %s %s, which is %s", o.must, o.than,
+			Thousands(most))
 	}
 }
 
@@ -355,11 +355,11 @@ func (v *validator) market() {
 		return
 	}
 	if len(c.Currencies) > maxCurrencies {
-		v.problem("currencies", thousands(len(c.Currencies))+" long", "list at most %s",
-			thousands(maxCurrencies))
+		v.problem("currencies", Thousands(len(c.Currencies))+" long", "list at most %s",
+			Thousands(maxCurrencies))
 	}
 	if len(c.Pairs) > maxPairs {
-		v.problem("pairs", thousands(len(c.Pairs))+" long", "list at most %s", thousands(maxPairs))
+		v.problem("pairs", Thousands(len(c.Pairs))+" long", "list at most %s", Thousands(maxPairs))
 	}
 	if len(c.Pairs) == 0 {
 		v.problem("pairs", "empty", "list at least one")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 )
 
@@ -60,19 +59,6 @@ func (g *Progress) Done() {
 		fmt.Fprint(g.w, "\r")
 		g.width = 0
 	}
-}
-
-// Thousands writes a number with separators: 1,234,567.
-func Thousands[N int | int64 | uint64](n N) string {
-	s := fmt.Sprint(n)
-	var b strings.Builder
-	for i, digit := range s {
-		if i > 0 && (len(s)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return b.String()
 }
 
 // megabytes formats a size.

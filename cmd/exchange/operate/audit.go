@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"exchange/cmd/exchange/cli"
+	"exchange/config"
 	"exchange/gateway/operator"
 )
 
@@ -79,8 +80,8 @@ func (p *Commands) audit(ctx context.Context, in *operator.AuditRequest) error {
 	err := p.lines(ctx, "/operator/v1/audit", in, func(line []byte) error {
 		var at operator.ProgressLine
 		if err := json.Unmarshal(line, &at); err == nil && at.Of > 0 {
-			g.Show("replayed %s of %s records (%d %%)", cli.Thousands(at.At), cli.Thousands(at.Of),
-				100*at.At/at.Of)
+			g.Show("replayed %s of %s records (%d %%)", config.Thousands(at.At),
+				config.Thousands(at.Of), 100*at.At/at.Of)
 		}
 		return nil
 	}, typeOf[operator.AuditAnswer](), &end)

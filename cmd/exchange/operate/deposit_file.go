@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"exchange/cmd/exchange/cli"
+	"exchange/config"
 	"exchange/core/money"
 	"exchange/gateway/operator"
 )
@@ -57,7 +58,7 @@ func faulty(file, done string, faults []lineFault) error {
 		fmt.Fprintf(&text, "\n  %s", f)
 	}
 	if n := len(faults) - shownFaults; n > 0 {
-		fmt.Fprintf(&text, "\n  and %s further lines", cli.Thousands(n))
+		fmt.Fprintf(&text, "\n  and %s further lines", config.Thousands(n))
 	}
 	return cli.WithExit(cli.ExitUsage, errors.New(text.String()))
 }
@@ -80,8 +81,8 @@ type creditTotal struct {
 
 func (a *depositsAnswer) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "lines\t%s\ncredited now\t%s\ncredited before\t%s\nrefused\t%s\n",
-		cli.Thousands(a.Lines), cli.Thousands(a.Credited), cli.Thousands(a.Repeated),
-		cli.Thousands(len(a.Refused)))
+		config.Thousands(a.Lines), config.Thousands(a.Credited), config.Thousands(a.Repeated),
+		config.Thousands(len(a.Refused)))
 	if len(a.Totals) == 0 {
 		return
 	}
@@ -118,7 +119,7 @@ func (p *Commands) depositFile(ctx context.Context, file string) error {
 	}
 	if err := p.Print(a, a.write); err != nil {
 		return fmt.Errorf("%s lines are credited; the same command again credits none twice: %w",
-			cli.Thousands(a.Credited+a.Repeated), err)
+			config.Thousands(a.Credited+a.Repeated), err)
 	}
 	if stopped != nil {
 		return stopped
@@ -246,7 +247,7 @@ func (p *Commands) creditAll(ctx context.Context, rows []depositRow, a *deposits
 			a.Credited++
 			a.sums[r.currency] = a.sums[r.currency].Add(r.amount.Balance())
 		}
-		g.Show("%s of %s deposits", cli.Thousands(i+1), cli.Thousands(len(rows)))
+		g.Show("%s of %s deposits", config.Thousands(i+1), config.Thousands(len(rows)))
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"exchange/cmd/exchange/cli"
+	"exchange/config"
 	"exchange/gateway/operator"
 )
 
@@ -131,7 +132,7 @@ func (a *exportAnswer) write(w *tabwriter.Writer) {
 	if a.end != nil {
 		at = " at sequence " + a.end.Sequence.String()
 	}
-	fmt.Fprintf(w, "%s %s in %s%s.\n", cli.Thousands(a.rows),
+	fmt.Fprintf(w, "%s %s in %s%s.\n", config.Thousands(a.rows),
 		cli.Either(a.rows == 1, a.of.one+" is", a.of.name+" are"), a.file, at)
 	if a.end == nil {
 		return
@@ -303,7 +304,7 @@ func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 		if e.rows++; e.rows == 1 { // a refused request leaves no file
 			header()
 		}
-		g.Show("%s %s", cli.Thousands(e.rows), e.name)
+		g.Show("%s %s", config.Thousands(e.rows), e.name)
 		row, err := e.row(line)
 		switch {
 		case err != nil:

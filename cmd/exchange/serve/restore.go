@@ -297,7 +297,7 @@ func fill(ctx context.Context, store persistence.Store, b *backup.Backup,
 	g *cli.Progress) (*backup.Info, error) {
 	info, err := b.Load(ctx, store, func(rows int) {
 		g.Show("%s rows restored",
-			cli.Thousands(rows))
+			config.Thousands(rows))
 	})
 	return info, errors.Join(err, store.Close())
 }
