@@ -73,6 +73,22 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 	if files < 50 || len(constant) < 3 {
 		t.Errorf("%d files were read, and %v found: is the source read rightly?", files, constant)
 	}
+	// Without these a broken search would find nothing.
+	for statement, want := range map[string]int{
+		"return token == given": 1, "return bytes.Equal(signature, want)": 1,
+		"return string(header) != opts.OperatorToken": 1, "return given == s.code(1, 2)": 1,
+		"switch password { case x: return true }; return false": 1,
+		"return slices.Contains(tokens, token)":                 1,
+		"return subtle.ConstantTimeCompare(token, given) == 1":  0,
+		`return token == ""`: 0, "return secret == nil": 0, "return a == b": 0,
+	} {
+		set := token.NewFileSet()
+		file := must(parser.ParseFile(set, "x.go",
+			"package x\nfunc f() bool { "+statement+" }", 0))
+		if found := comparisons(set, file); len(found) != want {
+			t.Errorf("%s: found are %v", statement, found)
+		}
+	}
 }
 
 type comparison struct{ at, text string }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -318,4 +319,38 @@ func TestTheComparisonOfKeysFindsWhatIsWrong(t *testing.T) {
 	})
 	f("revoked by nobody", false, func(_ *madeKey, r *keyRow, _ *bool) { r.Revoked = true })
 	f("a lost revocation", false, func(m *madeKey, _ *keyRow, _ *bool) { m.revoked = true })
+}
+
+func TestAKeysAnswersFollowFromTheAcknowledgedChanges(t *testing.T) {
+	const (
+		bad    = `401 {"detail":"Incorrect authentication credentials."}`
+		barred = `403 {"detail":"The account is frozen."}`
+		short  = `400 {"error":"Out of balance - 100 USDT"}`
+		list   = `200 []`
+		others = `401 {"detail":"Wrong Nonce"}; 201 {"success":true}`
+	)
+	for _, c := range []struct {
+		what  string
+		k     keeper
+		m     madeKey
+		right []string
+	}{
+		{"live", keeper{}, madeKey{}, []string{list, short}},
+		{"revoked", keeper{}, madeKey{revoked: true}, []string{bad}},
+		{"being revoked", keeper{}, madeKey{revoking: true}, []string{list, short, bad}},
+		{"frozen", keeper{frozen: true}, madeKey{}, []string{barred}},
+		{"being frozen", keeper{freezing: true}, madeKey{}, []string{list, short, barred}},
+		{"being unfrozen", keeper{frozen: true, freezing: true}, madeKey{},
+			[]string{list, short, barred}},
+		{"revoked of a frozen account", keeper{frozen: true}, madeKey{revoked: true},
+			[]string{bad}},
+	} {
+		for _, a := range append(strings.Split(others, "; "), bad, barred, short, list) {
+			code, body, _ := strings.Cut(a, " ")
+			status, _ := strconv.Atoi(code)
+			if got := c.k.mayAnswer(&c.m, status, body); got != slices.Contains(c.right, a) {
+				t.Errorf("%s: %s: %v", c.what, a, got)
+			}
+		}
+	}
 }
