@@ -50,6 +50,15 @@ func (g *gated) queued(n int) {
 	})
 }
 
+// sweeps waits until a cancel-all of the account is under way.
+func (g *gated) sweeps() {
+	g.t.Helper()
+	eventually(g.t, "the cancel-all is under way", func() (so bool) {
+		g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
+		return so
+	})
+}
+
 // records returns the records that were appended since the gate began to hold.
 func (g *gated) records() (list []event.Record) {
 	g.t.Helper()
@@ -93,6 +102,65 @@ func TestConcurrentCancelAllsMakeAtMostOneRecordPerOrder(t *testing.T) {
 	})
 }
 
+func TestACancelAllCancelsTheOrdersSentBeforeItAlone(t *testing.T) {
+	onGated(t, nil, func(t *testing.T, g *gated) {
+		unblock := g.block(g.e.Pairs()[0])
+		before := g.begin(g.placing(g.sell(1e5)))
+		g.inMailbox(1)
+		one := g.cancellingAll()
+		g.queued(1)
+		other := g.sell(1e5)
+		other.Pair = g.e.Pairs()[1] // its book is not blocked
+		after := g.begin(g.placing(other))
+		g.queued(2)
+		silent(t, "an order after a cancel-all", after)
+		unblock()
+		wantOutcome(t, "before", <-before, accepted)
+		wantOutcome(t, "after", <-after, accepted)
+		first := <-one
+
+		unblock = g.block(g.e.Pairs()[1])
+		two := g.cancellingAll()
+		g.sweeps()
+		last := g.rest(g.sell(1e5))
+		three := g.cancellingAll()
+		g.queued(1)
+		unblock()
+		second, third := <-two, <-three
+		if len(first) != 1 || len(second) != 1 || first[0] >= second[0] ||
+			!slices.Equal(third, []uint64{last}) {
+			t.Errorf("cancelled are %v, %v and %v, the last order is %d", first, second, third,
+				last)
+		}
+	})
+}
+
+func TestACancelAllCancelsAnEarlierOrderThatWaited(t *testing.T) {
+	onGated(t, nil, func(t *testing.T, g *gated) {
+		one, two := g.named("mine"), g.named("mine")
+		two.Pair = g.e.Pairs()[1]
+		g.hold()
+		halt := g.begin(func() (*Command, error) {
+			_, err := g.e.Halt("ops", g.e.Pairs()[0].Name, true)
+			return nil, err
+		})
+		eventually(t, "the halt is at the store", g.held)
+		first := g.begin(g.placing(one))
+		g.inMailbox(1)
+		second := g.begin(g.placing(two)) // waits for the first, which has its client order id
+		g.queued(1)
+		all := g.cancellingAll()
+		g.queued(2)
+		g.letGo()
+		wantOutcome(t, "halt", <-halt, accepted)
+		wantOutcome(t, "first", <-first, refusedFor(event.RefusedHalted))
+		wantOutcome(t, "second", <-second, accepted)
+		if list := <-all; len(list) != 1 || g.open("ann") != 0 {
+			t.Errorf("cancelled are %v, open are %d", list, g.open("ann"))
+		}
+	})
+}
+
 func TestACancelAllSkipsOrdersClosedMeanwhile(t *testing.T) {
 	onGated(t, nil, func(t *testing.T, g *gated) {
 		ben := fund(t, g.e, "ben", map[string]money.Amount{"USD": 1e6 * coin})
@@ -106,10 +174,7 @@ func TestACancelAllSkipsOrdersClosedMeanwhile(t *testing.T) {
 		}
 		unblock := g.block(g.e.Pairs()[1])
 		all := g.cancellingAll() // the maximum in flight is with that book
-		eventually(t, "the cancel-all is under way", func() (so bool) {
-			g.e.probeWallet(g.key.Account, func(w *wallet) { so = w.cancellingAll != nil })
-			return so
-		})
+		g.sweeps()
 		must[*Command](t)(g.e.Place(ben, 1, g.buy(100e8, 10*1e5))).Free()
 		g.hold()
 		g.letGo()
