@@ -308,6 +308,34 @@ func TestMaintenanceRefusesInTheOrderOfChecks(t *testing.T) {
 	})
 }
 
+func TestAMaintenanceWithCancelsTakesCancelsAlone(t *testing.T) {
+	h := switchable(t)
+	h.set(h.engine.SetMaintenance(t.Context(), "test", event.Maintenance{On: true, Cancels: true}))
+	taken := map[string]bool{
+		"order": false, "order-amend": false, "order-test": false, "order-cancel": true,
+		"order-batch":      false, // without a cancel
+		"order-cancel-all": true, "order-cancel-after": false, "trading-settings": false,
+		"withdraw": false, "withdraw-confirm": false, "withdraw-cancel": true,
+	}
+	h.each(func(method, path, _, params string) {
+		if method == "GET" {
+			h.get("bob", path).is(t, 200, path)
+			return
+		}
+		a := h.ask("POST", path, params, signed("bob", switchedNonce, params))
+		switch takes, known := taken[strings.TrimPrefix(path, "/api/v1/")]; {
+		case !known:
+			t.Errorf("%s: whether it is taken is not listed", path)
+		case takes:
+			a.is(t, 400, path) // for its fields
+		default:
+			want(t, path, a, 503,
+				detail("The exchange is in maintenance. Cancels alone are taken."))
+		}
+	})
+	h.unchanged("a maintenance with cancels")
+}
+
 func TestFrozenAccountsAreRefusedInTheOrderOfChecks(t *testing.T) {
 	h := switchable(t)
 	h.set(h.engine.SetMaintenance(context.Background(), "test",

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -9,14 +10,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"exchange/gateway/listen"
 )
 
 // listening is a gateway without an engine, whose connections are limited.
-func listening(t *testing.T, connections int,
+func listening(t *testing.T, connections int, secure *listen.Certificate,
 	wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
 	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 		Connections: connections, OperatorToken: operatorToken,
-		TrustedProxies: thisMachine})
+		TrustedProxies: thisMachine, Certificate: secure})
 	g.public.places.SetSpare(0) // the tests' clients are on this machine
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	serve := func(serve func(net.Listener) error) func() net.Conn {
@@ -48,7 +51,7 @@ func closedAfter(t *testing.T, c net.Conn) {
 
 func TestConnectionAboveLimitIsRefusedAndOthersServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		public, operator := listening(t, 3, asIs)
+		public, operator := listening(t, 3, nil, asIs)
 		full := `{"error":"Too many connections are open."}` + "\n"
 		f := func(name string, dial func() net.Conn, text string, speak int,
 			served, refused func(what string, a answer) bool) {
@@ -101,6 +104,32 @@ func TestConnectionAboveLimitIsRefusedAndOthersServed(t *testing.T) {
 	})
 }
 
+func TestSecureConnectionAboveLimitIsClosedAndOthersServed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
+		public, _ := listening(t, 2, certificate, asIs)
+		dial := func() *tls.Conn {
+			return tls.Client(public(), &tls.Config{RootCAs: a.Pool(), ServerName: "127.0.0.1"})
+		}
+		held := []*tls.Conn{dial(), dial()}
+		for _, c := range held {
+			worked(t, c.Handshake())
+		}
+		for range 5 {
+			if err := dial().Handshake(); err == nil {
+				t.Error("one more is let in")
+			}
+		}
+		for _, c := range held {
+			talk(t, c, "GET", alive).is(t, 200)
+		}
+		worked(t, held[0].Close())
+		eventually(t, "the place of one that was closed is free", func() bool {
+			return dial().Handshake() == nil
+		})
+	})
+}
+
 // A short listener has no file descriptors for the first few connections.
 type short struct {
 	net.Listener
@@ -116,7 +145,7 @@ func (l *short) Accept() (net.Conn, error) {
 
 func TestAListenerWithoutFileDescriptorsServesAgainWhenThereAreSome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		public, operator := listening(t, 3, func(l net.Listener) net.Listener {
+		public, operator := listening(t, 3, nil, func(l net.Listener) net.Listener {
 			s := &short{Listener: l}
 			s.failures.Store(3)
 			return s

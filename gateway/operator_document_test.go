@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/operator"
 )
@@ -146,6 +147,43 @@ func (d *operatorDocumentation) bodies(visit func(path string, members []string)
 		slices.Sort(members)
 		visit(path, members)
 	})
+}
+
+// A failureCounter counts the failures of a checker that is tried itself.
+type failureCounter struct {
+	testing.TB
+	failures int
+}
+
+func (c *failureCounter) Errorf(string, ...any) { c.failures++ }
+
+func TestAnswersOutsideTheOperatorsDocumentAreFound(t *testing.T) {
+	const row = `{"accounts":[{"account":"a","id":1,"email":"","frozen":false`
+	for body, failures := range map[string]int{
+		`{"accounts":[]}`: 0, row + `}],"next":1}`: 0,
+		row + `,"x":1}]}`: 1, `{"accounts":[],"x":1}`: 1, // additional members
+		`{"accounts":[{"account":"a","id":1,"email":""}]}`: 1, `{}`: 1, // missing ones
+		`{"accounts":null}`: 1, `{"accounts":[],"next":1.5}`: 1, // other types
+		`{"accounts":[{"account":"a","id":"1","email":"","frozen":false}]}`: 1,
+		`{"error":"wrong"}`: 1, `{"accounts":[]`: 1,
+	} {
+		c, a := &failureCounter{TB: t}, answer{200, new(fasthttp.ResponseHeader), body}
+		a.header.SetContentType(jsonMedia)
+		operatorDocument().fits(c, "GET", "/operator/v1/accounts", "", a)
+		if c.failures != failures {
+			t.Errorf("%s: %d failures", body, c.failures)
+		}
+	}
+	for _, ask := range [][3]string{{"GET", "/operator/v1/accounts?x=1"}, // an additional parameter
+		{"POST", "/operator/v1/accounts/freeze", `{"account":"a","on":1}`}} {
+		c := &failureCounter{TB: t}
+		path, query, _ := strings.Cut(ask[1], "?")
+		operatorDocument().asked(c, "/paths/"+escaped(path)+"/"+strings.ToLower(ask[0]), query,
+			ask[2])
+		if c.failures != 1 {
+			t.Errorf("%s: %d failures", ask, c.failures)
+		}
+	}
 }
 
 func TestTheOperatorsDocumentHasTheRoutesAndNoOther(t *testing.T) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"exchange/actors"
@@ -190,6 +192,39 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 	}
 	says(t, "no archive", ask("POST", "/operator/v1/audit", `{"without_authentication":true}`), 400,
 		refusal("without_authentication is about an archive, and none is named"))
+}
+
+// A brokenJournal cannot be read while it is broken.
+type brokenJournal struct {
+	persistence.Store
+	broken atomic.Bool
+}
+
+func (j *brokenJournal) Read(ctx context.Context, after uint64,
+	f func(prev, next uint64, batch []byte) error) error {
+	if j.broken.Load() {
+		return fmt.Errorf("%w: a batch is missing", persistence.ErrCorrupt)
+	}
+	return j.Store.Read(ctx, after, f)
+}
+
+func TestAnAuditOfABrokenJournalSaysSo(t *testing.T) {
+	j := new(brokenJournal)
+	h := newHarness(t, func(o *actors.Options) {
+		j.Store = o.Store
+		o.Store = j
+	})
+	h.account("bob")
+	j.broken.Store(true)
+	want := `{"error":"replaying the journal after sequence 0: corrupt: stored data fails its ` +
+		`checks: a batch is missing","damaged":true}` + "\n"
+	if a := asOperator(t, h.gateway)("POST", "/operator/v1/audit", "{}"); a.status != 200 ||
+		a.body != want {
+		t.Errorf("a broken journal: %d %s", a.status, a.body)
+	}
+	j.broken.Store(false)
+	h.audit()
+	h.post("bob", "/api/v1/order-cancel-all", "all=1").is(t, 200) // it resumes
 }
 
 type damagedArchive struct{}

@@ -80,7 +80,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 		"switch password { case x: return true }; return false": 1,
 		"return slices.Contains(tokens, token)":                 1,
 		"return subtle.ConstantTimeCompare(token, given) == 1":  0,
-		`return token == ""`: 0, "return secret == nil": 0, "return a == b": 0,
+		`return token == ""`:                                    0, "return secret == nil": 0, "return a == b": 0,
 	} {
 		set := token.NewFileSet()
 		file := must(parser.ParseFile(set, "x.go",

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -197,4 +200,61 @@ func echoes(conn net.Conn) error {
 		err = errors.New("another text comes back")
 	}
 	return errors.Join(err, <-wrote)
+}
+
+// The simulated network's connections end as a link's do.
+func TestSimulatedConnectionsEndWithTheirLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &liveCluster{T: t, rng: rand.New(rand.NewPCG(1, 5)), late: time.Millisecond}
+		t.Cleanup(func() { time.Sleep(2 * stallMax) }) // until each end has noticed
+		var a, b nodeLife
+		b.at = 1
+		dial := func() net.Conn {
+			s := r.span(&a, &b)
+			go func() {
+				defer s.ours[1].Close()
+				io.Copy(s.ours[1], s.ours[1]) //nolint:errcheck // the other end checks
+			}()
+			t.Cleanup(s.close)
+			must(t, echoes(s.ours[0]))
+			return s.ours[0]
+		}
+		ended := func(what string, conn net.Conn) {
+			t.Helper()
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				t.Errorf("%s: there is an answer", what)
+			}
+		}
+		oldest, conn := dial(), dial()
+		for range maxSpans - 1 {
+			dial()
+		}
+		ended("one connection too many", oldest)
+		must(t, echoes(conn))
+
+		b.still, b.moves = true, make(chan struct{})
+		echoed := make(chan error, 1)
+		go func() { echoed <- echoes(conn) }()
+		time.Sleep(10 * time.Second) // of the bubble
+		if len(echoed) > 0 {
+			t.Error("a node that stands still answers:", <-echoed)
+		}
+		b.still = false
+		close(b.moves)
+		must(t, <-echoed)
+
+		r.cutOffWay(&clusterNode{at: 1}, 1)
+		ended("a cut", conn)
+		if r.span(&a, &b) != nil {
+			t.Error("a node is reached that is cut off")
+		}
+		r.heal()
+		conn = dial()
+		b.dead.Store(true)
+		r.breakSpans(func(s *span) bool { return s.ends[1] == &b })
+		ended("a crash", conn)
+		if r.span(&a, &b) != nil {
+			t.Error("a node is reached that is down")
+		}
+	})
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -1038,6 +1040,19 @@ func simulate(t *testing.T, seed uint64) *world {
 	w.recover()
 	w.check()
 	return w
+}
+
+// The generator's next number differs after any other number of draws.
+func TestASeedGivesTheSameThreeNodesAgain(t *testing.T) {
+	for seed := range uint64(2) {
+		a, b := simulate(t, seed), simulate(t, seed)
+		if !reflect.DeepEqual(a.applied, b.applied) || !slices.Equal(a.acked, b.acked) ||
+			!slices.Equal(a.refused, b.refused) || !maps.Equal(a.counts, b.counts) ||
+			a.rng.Uint64() != b.rng.Uint64() {
+			t.Errorf("seed %d: %d entries with %v, then %d with %v", seed, a.highest, a.counts,
+				b.highest, b.counts)
+		}
+	}
 }
 
 // Nodes crash in the middle of writes and lose unsynced data, links are cut one way or both, frames

@@ -23,6 +23,7 @@ import (
 	"github.com/shopspring/decimal"
 	"github.com/valyala/fasthttp"
 
+	"exchange/persistence/redistest"
 	"exchange/prove/exchangetest"
 )
 
@@ -55,16 +56,17 @@ func makers(t *testing.T) map[string][]string {
 // The market makers quote on a real exchange through kills and lost connections. Their view of
 // their account and of the book equals REST's, and they end flat.
 func TestMarketMakersLiveThroughKills(t *testing.T) {
-	for name, command := range makers(t) {
+	commands := makers(t)
+	play := func(name, store string, kills ...func(s *exchangetest.Server)) {
 		t.Run(name, func(t *testing.T) {
-			s := exchangetest.New(t, "pebble:"+t.TempDir())
+			s := exchangetest.New(t, store)
 			s.Start()
 			m := newMaker(t, &world{t: t, s: s}, "maker")
-			m.start(command...)
+			m.start(commands[name]...)
 			m.trades(8, func() {})
 			m.compare()
-			for range 2 {
-				m.trades(4, func() { s.Kill(); s.Start() })
+			for _, kill := range kills {
+				m.trades(4, func() { kill(s) })
 				m.compare()
 				m.trades(4, m.relay.cut)
 				m.compare()
@@ -72,6 +74,13 @@ func TestMarketMakersLiveThroughKills(t *testing.T) {
 			m.ends(5, 2)
 		})
 	}
+	program := func(s *exchangetest.Server) { s.Kill(); s.Start() }
+	for name := range commands {
+		play(name, "pebble:"+t.TempDir(), program, program)
+	}
+	r := redistest.Start(t)
+	play("Go", r.URL(), func(*exchangetest.Server) { r.Kill(); r.Restart() },
+		func(s *exchangetest.Server) { r.Kill(); s.Kill(); r.Restart(); s.Start() })
 }
 
 // The observer of a connected market maker is killed, and then the node. The maker continues at
