@@ -237,7 +237,7 @@ func TestSimulatedConnectionsEndWithTheirLink(t *testing.T) {
 		go func() { echoed <- echoes(conn) }()
 		time.Sleep(10 * time.Second) // of the bubble
 		if len(echoed) > 0 {
-			t.Error("a node that stands still answers:", <-echoed)
+			t.Fatal("a node that stands still answers:", <-echoed)
 		}
 		b.still = false
 		close(b.moves)
