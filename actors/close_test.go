@@ -230,7 +230,7 @@ func TestCommandsInFlightKeepTheirAccountOpen(t *testing.T) {
 			g.e.probeWallet(g.key.Account, func(w *wallet) { decided = w.frozen })
 			return decided
 		})
-		if want := "account ann has commands on their way (freeze it, and try again), so it is " +
+		if want := "account ann has commands in flight (freeze it, and try again), so it is " +
 			"not closed"; got != want {
 			t.Errorf("an end: %q, want %q", got, want)
 		}

@@ -36,7 +36,7 @@ func (a *RemoteAnswer) Error() string { return "answered by another node: " + st
 var (
 	// ErrNotLoggedIn refuses a command of a socket whose login the leader does not hold: it was
 	// verified over a closed connection, or by another node.
-	ErrNotLoggedIn = errors.New("the node that leads does not know this login")
+	ErrNotLoggedIn = errors.New("the leader does not have this login")
 )
 
 // ChallengeBytes is the length of a challenge, which is sent as hexadecimal digits.

@@ -216,7 +216,7 @@ var (
 	ErrBusy        = errors.New("too many requests are in flight")
 	ErrAccountBusy = errors.New("too many requests of this account are in flight")
 	ErrBehind      = errors.New("the committed state or the store is too far behind")
-	ErrNotQuiet    = errors.New("the commands in flight did not come to their end in time")
+	ErrNotQuiet    = errors.New("the commands in flight did not finish in time")
 	ErrPaused      = errors.New("the books are being compared, for a moment")
 	ErrMaintenance = errors.New("the exchange is in maintenance")
 	ErrDropped     = errors.New("the client's socket was ended by another one")

@@ -384,7 +384,7 @@ func (r *Base) reseal(ctx context.Context, o *Options, sealer *seal.Sealer) erro
 		return err
 	}
 	if n > 0 {
-		o.Log.Info("the secrets of API keys were sealed anew", "keys", n, "by",
+		o.Log.Info("the secrets of API keys were sealed with the current key", "keys", n, "by",
 			fmt.Sprintf("%016x", sealer.ID()))
 	}
 	return nil

@@ -118,7 +118,7 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 		// a slip would allow far more addresses than the operator meant
 		case p != p.Masked():
 			return false,
-				refusef("%.80q has bits behind its prefix: write %s, or %s for the one address",
+				refusef("%.80q has bits set after its prefix: write %s, or %s for the one address",
 					prefix, p.Masked(), p.Addr())
 		}
 		a.Allow[i] = p.String()

@@ -184,7 +184,7 @@ func (e *Engine) Note(operator, text string) (wait func() error) {
 		text = strings.ToValidUTF8(text[:event.MaxNote-len("...")], "") + "..."
 	}
 	if text == "" {
-		return func() error { return refusef("a note says something") }
+		return func() error { return refusef("a note must not be empty") }
 	}
 	answer := e.toRegistry(event.KindNote, operator, (*registry).note,
 		Admin{Message: text})

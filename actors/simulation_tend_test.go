@@ -61,7 +61,7 @@ func (s *sim) closeAccount(l *life, name string) {
 		}
 		now := s.model.Account(name)
 		return s.administered(err, s.isClosed(name), missing || now != nil && now.HadMoney(since) ||
-			err != nil && (strings.Contains(err.Error(), "on their way") ||
+			err != nil && (strings.Contains(err.Error(), "in flight") ||
 				strings.Contains(err.Error(), "an armed switch")))
 	})
 }

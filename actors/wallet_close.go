@@ -23,7 +23,7 @@ func (w *wallet) left() string {
 		return fmt.Sprintf("open orders: %d", n)
 	}
 	if w.flight != nil && (w.tickets.out() > 0 || w.queue.Len() > 0) || len(w.inBook) > 0 {
-		return "commands on their way (freeze it, and try again)"
+		return "commands in flight (freeze it, and try again)"
 	}
 	switch {
 	case len(w.pending) > 0:

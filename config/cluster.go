@@ -72,8 +72,8 @@ const (
 func ParseNodes(text string) (list []Node, err error) {
 	list, err = parseList(text)
 	if n := len(list); err == nil && n < leastNodes {
-		return nil, fmt.Errorf("%d nodes bear no fault, because more than half of them must be "+
-			"there: name three", n)
+		return nil, fmt.Errorf("%d nodes tolerate no failure, because more than half of them "+
+			"must be up: name three", n)
 	}
 	return list, err
 }
@@ -182,7 +182,7 @@ func (v *validator) publicURL() {
 	if url := v.c.Cluster.PublicURL; !validPublicURL(url) {
 		v.problem("cluster.public_url", strconv.Quote(RedactURL(url)),
 			"write http://HOST or https://HOST, with a port if it is not the usual one, and "+
-				"nothing behind that")
+				"nothing after that")
 	}
 }
 
@@ -190,8 +190,9 @@ func (v *validator) publicURL() {
 func (v *validator) observer() {
 	c := &v.c.Cluster
 	if !validLabel(c.Node) {
-		v.problem("cluster.node", strconv.Quote(c.Node), "an observer has a name, too, which the "+
-			"nodes know it by: 1 to %d characters of a-z and 0-9, and '-' between them", maxLabel)
+		v.problem("cluster.node", strconv.Quote(c.Node), "an observer has a name, too, which "+
+			"identifies it to the nodes: 1 to %d characters of a-z and 0-9, and '-' between them",
+			maxLabel)
 	}
 	for _, x := range []struct{ key, value, why string }{
 		{"cluster.nodes", c.nodes, "an observer is no node; name those that it calls in " +

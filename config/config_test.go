@@ -644,7 +644,7 @@ func TestTrustedProxies(t *testing.T) {
 	f("[192.0.2.1, 2001:db8::1, 2001:db8:1::/48]", "[192.0.2.1/32 2001:db8::1/128 2001:db8:1::/48]")
 	f("10.0.0.0/8", "trusted_proxies, line 1: this must be a list")
 	f("[10.0.0.1/8]",
-		`"10.0.0.1/8" is not possible: it has bits behind its prefix; write 10.0.0.0/8, or 10.0.0.1 for the one address.`)
+		`"10.0.0.1/8" is not possible: it has bits set after its prefix; write 10.0.0.0/8, or 10.0.0.1 for the one address.`)
 	f("[10.0.0.0/33]", "write a network")
 	f("[proxy.example.org]", "write a network")
 	f("[fe80::1%eth0]", "write a network")

@@ -61,7 +61,7 @@ func (f *listField[T]) text(x *T) string {
 	case fmt.Stringer:
 		return at.String()
 	}
-	panic("BUG: " + f.key + " is of no known type")
+	panic("BUG: " + f.key + " is of an unknown type")
 }
 
 func (f *listField[T]) set(x *T, text string) (err error) {

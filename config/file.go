@@ -121,7 +121,7 @@ func scalar(n ast.Node) (string, error) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 		return n.GetToken().Value, nil
 	case *ast.NullNode:
-		return "", errors.New("has no value: write one behind the colon, or delete the line")
+		return "", errors.New("has no value: write one after the colon, or delete the line")
 	}
 	return "", errors.New("must be one plain or quoted value on one line")
 }
@@ -189,7 +189,8 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	case p.Addr().Is4In6():
 		return p, errors.New("write it as an IPv4 network")
 	case p != p.Masked():
-		return p, fmt.Errorf("it has bits behind its prefix; write %s, or %s for the one address",
+		return p, fmt.Errorf("it has bits set after its prefix; write %s, or %s for "+
+			"the one address",
 			p.Masked(), p.Addr())
 	case p.Bits() == 0:
 		return p,

@@ -124,7 +124,7 @@ func TestTheOptionsOfAFormatStayThose(t *testing.T) {
 		all[o.market]++
 	}
 	if len(all) != 1 || all[firstMarket] != 31 {
-		t.Errorf("the formats have so many options each: %v", all)
+		t.Errorf("the formats have these numbers of options: %v", all)
 	}
 }
 

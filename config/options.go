@@ -141,7 +141,7 @@ func (o *Option) text(c *Config) string {
 	case *string:
 		return *at
 	}
-	panic("BUG: " + o.Key + " is of no known type")
+	panic("BUG: " + o.Key + " is of an unknown type")
 }
 
 // show returns text in a form that messages may repeat.

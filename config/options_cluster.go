@@ -5,7 +5,7 @@ var clusterOptions = []Option{
 	{
 		Key: "cluster.node", Flag: true, flag: "node",
 		Brief: "name of this node, of those in --nodes",
-		Help: `The name of this node among those of cluster.nodes, by which the others know it for good: 1 to 63 characters of
+		Help: `The name of this node among those of cluster.nodes, which identifies it permanently: 1 to 63 characters of
 			a-z, 0-9 and '-'. Empty: the exchange runs on this machine alone.`,
 		at: func(c *Config) any { return &c.Cluster.Node },
 	},
@@ -14,8 +14,8 @@ var clusterOptions = []Option{
 		Brief: "all nodes that share one journal, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT",
 		Help: `All nodes that keep one journal together, this one among them, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT, the same
 			text on each node. One of them leads and serves, the others follow and take over when it dies. The ports are for the
-			nodes alone. Three nodes go on when one is gone, five when two are; an even number bears no more faults than one
-			node less, and is refused. Each node keeps its part in an embedded store. Empty: the exchange runs on this machine
+			nodes alone. Three nodes keep serving when one is gone, five when two are; an even number tolerates no more failures than
+			one node less, and is refused. Each node keeps its part in an embedded store. Empty: the exchange runs on this machine
 			alone.`,
 		at: func(c *Config) any { return &c.Cluster.nodes },
 	},
@@ -31,7 +31,7 @@ var clusterOptions = []Option{
 		Key: "cluster.follow", Flag: true, flag: "follow",
 		Brief: "nodes that an observer follows, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT",
 		Help: `The nodes that an observer calls, as in their cluster.nodes: name all of them. It follows one that does not lead, and
-			another one when that is gone. What its clients command goes to the node that leads.`,
+			another one when that is gone. It forwards its clients' commands to the leader.`,
 		at: func(c *Config) any { return &c.Cluster.follow },
 	},
 	{
@@ -39,7 +39,7 @@ var clusterOptions = []Option{
 		Brief: "names of the observers that this node takes, as o1,o2",
 		Help: `The names of the observers that may follow this node, separated by commas; the same on all nodes. Who holds an
 			observer's key sees what all accounts have and do, and sends nothing that no client has signed. Take a name out and
-			restart the nodes, one after the other, to be rid of an observer. Empty: none.`,
+			restart the nodes, one after the other, to remove an observer. Empty: none.`,
 		at: func(c *Config) any { return &c.Cluster.observers },
 	},
 	{
@@ -54,10 +54,10 @@ var clusterOptions = []Option{
 	{
 		Key: "cluster.tick_ms", Default: "50", min: 10, max: 10_000,
 		Brief: "unit of the nodes' time, in ms",
-		Help: `The unit of time of the nodes, in milliseconds, the same on all of them. A node that leads sends a sign of life
-			each tick. One that has heard none for 10 to 19 ticks begins an election: so after the leader's death clients wait
-			for 0.5 to 1 s at 50. Write more where the network or the machines stand still for longer than that in everyday
-			work, because each needless election ends the requests in flight with an unknown outcome.`,
+		Help: `The unit of time of the nodes, in milliseconds, the same on all of them. The leader sends a heartbeat each
+			tick. A node that received none for 10 to 19 ticks starts an election: so after the leader's death clients
+			wait for 0.5 to 1 s at 50. Write more where the network or the machines regularly stall for longer than
+			that, because each needless election ends the requests in flight with an unknown outcome.`,
 		at: func(c *Config) any { return &c.Cluster.TickMs },
 	},
 	{

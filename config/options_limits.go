@@ -5,7 +5,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.in_flight", Default: "20000", min: 16, max: 1_000_000, appliedBy: byEngine,
 		Brief: "commands in flight",
-		Help: `How many commands (orders, cancels) may be on their way at once: taken in and not yet durable. Beyond it the
+		Help: `How many commands (orders, cancels) may be in flight at once: accepted and not yet durable. Beyond it the
 			answer is 503. More lets a burst through at the price of memory and of latency: the last one waits for all before
 			it. There is no "unlimited".`,
 		at: func(c *Config) any { return &c.Limits.InFlight },
@@ -33,8 +33,8 @@ var limitOptions = []Option{
 		Brief: "reads in flight",
 		Help: `How many read requests may be worked on at once, from the question until the store, if it is asked, has answered.
 			Beyond it the answer is 503. It has nothing to do with limits.in_flight: reading cannot keep anyone from trading. It
-			bounds the queries of a slow store, and the memory that long lists take while they are made. What says why a command
-			was refused has as many places of its own. Statements, exports, backups and audits of operators do not count while they
+			bounds the queries of a slow store, and the memory that long lists take while they are made. Lookups of why a command was
+			refused have the same number of slots of their own. Statements, exports, backups and audits of operators do not count while they
 			are written.`,
 		at: func(c *Config) any { return &c.Limits.Reads },
 	},
@@ -48,10 +48,10 @@ var limitOptions = []Option{
 	{
 		Key: "limits.connections", Default: "65536", min: 1, max: 4_000_000,
 		Brief: "open connections",
-		Help: `How many connections the public listener holds at once. For one more, an idle one is closed that never sent a
-			request with a right signature and has no subscription of the stream: the oldest of the
-			address that has most connections without a right signature, idle or not. If none is
-			idle, the new one is answered 503 and closed. Each takes a file descriptor,
+		Help: `How many connections the public listener holds at once. Above this limit the server closes the
+			oldest idle unauthenticated connection of the busiest address; a
+			subscription of the stream counts as authentication. If none is idle, the
+			new one is answered 503 and closed. Each takes a file descriptor,
 			and while it is in use buffers of limits.header_bytes and the length of the answer. Where the system allows too few
 			open files (ulimit -n) the start warns and holds fewer: 766 are kept for the store and the operator.`,
 		at: func(c *Config) any { return &c.Limits.Connections },
@@ -59,8 +59,8 @@ var limitOptions = []Option{
 	{
 		Key: "limits.connections_per_address", Default: "512", min: 0, max: 4_000_000,
 		Brief: "open connections of one client address",
-		Help: `How many of them one address may have. For one more, the address loses its oldest idle one, as above, or the new
-			one is answered 503 and closed. An IPv6 address counts by its /56 network. Addresses of this machine may have all.
+		Help: `How many of them one address may have. Above this limit the address loses its oldest idle one, as above, or the
+			new one is answered 503 and closed. An IPv6 address counts by its /56 network. Addresses of this machine may have all.
 			Connections of trusted_proxies count for no address and are never given up, because behind a proxy there are many
 			clients: a proxy has to bound its clients itself. 0: one address may have all.`,
 		at: func(c *Config) any { return &c.Limits.ConnectionsPerAddress },
@@ -70,7 +70,7 @@ var limitOptions = []Option{
 		Brief:  "public requests a second of one client address",
 		market: firstMarket, appliedBy: byMarket,
 		Help: `How many public requests a client address may make a second in the long run; up to limits.public_burst of them may
-			come at once. Requests for a path, a method or a format that there is not count too, and so do heads that are no
+			come at once. Requests for an unknown path, method or format count too, and so do heads that are no
 			HTTP, browsers' preflights, and handshakes of the stream. Beyond it the answer is 429, which says when to come back. An IPv6 address counts
 			by its /56 network. Behind a proxy this needs trusted_proxies. 0: public requests are not limited.`,
 		at: func(c *Config) any { return &c.Limits.PublicRate },
@@ -117,8 +117,8 @@ var limitOptions = []Option{
 		Key: "limits.failure_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "private requests a second of one client address that are not signed right",
 		market: firstMarket, appliedBy: byMarket,
-		Help: `How many private requests of a client address may end a second, in the long run, before their signature was found
-			right. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
+		Help: `How many private requests of a client address may end a second, in the long run, before their signature was
+			verified. Beyond it such a request gets 429 and its connection is closed. Requests that are signed right are not
 			counted here and are never refused for it. An IPv6 address counts by its /56 network. 0: the guessing of signatures
 			is not limited.`,
 		at: func(c *Config) any { return &c.Limits.FailureRate },
@@ -129,8 +129,8 @@ var limitOptions = []Option{
 		Key: "limits.rate_entries", Default: "100000", min: 1024, max: 10_000_000,
 		Brief: "clients of each kind whose requests are counted at once",
 		Help: `How many clients are remembered with the requests that are counted against them, for each of the limits above: keys,
-			accounts, or addresses. Each takes about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are so, and then the one that is
-			nearest to it. More matters only when more clients than this come within the time in which one request is
+			accounts, or addresses. Each takes about 45 bytes. One that is not counted back to 0 yet is only forgotten when all are in that state, and then the
+			one nearest to 0. More matters only when more clients than this come within the time in which one request is
 			counted back, 10 ms at 100 a second.`,
 		at: func(c *Config) any { return &c.Limits.RateEntries },
 	},
@@ -138,7 +138,7 @@ var limitOptions = []Option{
 		Key: "limits.body_bytes", Default: "65536", min: 1024, max: 16 << 20,
 		Brief: "length of a request's body, in bytes",
 		Help: `The longest body of a request, in bytes. Beyond it the answer is 413. An order takes about 100. A connection that announces
-			so much has it in memory until it has come, or for timing.read_timeout_ms: that, limits.header_bytes and an answer are what
+			this length has it in memory until it has arrived, or for timing.read_timeout_ms: that, limits.header_bytes and an answer are what
 			each of limits.connections may take. Only what ` + "`exchange config apply`" + ` sends may be longer, up to 6 MiB.`,
 		at: func(c *Config) any { return &c.Limits.BodyBytes },
 	},
@@ -162,7 +162,7 @@ var limitOptions = []Option{
 		market: firstMarket, appliedBy: byEngine,
 		Help: `How many orders, cancels and changes of orders one order-batch/ may have. It is lowered to what an account could
 			ever get at once: its places for orders in limits.in_flight_per_account, limits.command_burst, limits.cancel_burst.
-			exchange-info/ tells the bound that holds.`,
+			exchange-info/ shows the effective bound.`,
 		at: func(c *Config) any { return &c.Limits.Batch },
 	},
 	{
@@ -232,8 +232,8 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.triggers_in_flight", Default: "4096", min: 1, max: 1_000_000,
-		appliedBy: byEngine, Brief: "triggered orders on their way at once",
-		Help: `How many orders that were triggered may be on their way to the store at once, over all pairs, beside one of each
+		appliedBy: byEngine, Brief: "triggered orders in flight at once",
+		Help: `How many orders that were triggered may be in flight to the store at once, over all pairs, beside one of each
 			pair. The others wait in their pair's queue. More ends a cascade sooner; less leaves more of the store to other orders.`,
 		at: func(c *Config) any { return &c.Limits.TriggersInFlight },
 	},
@@ -259,8 +259,8 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.fold_lag", Default: "200000", min: 1000, max: 10_000_000, appliedBy: byEngine,
-		Brief: "records the committed state may be behind",
-		Help: `How many records the committed state, which reads are answered from, may be behind the journal before new orders
+		Brief: "records the committed state may lag",
+		Help: `How many records the committed state, which answers reads, may lag the journal before new orders
 			are refused with 503. More rides out longer bursts; then a read after a write waits longer, since it waits for that write.`,
 		at: func(c *Config) any { return &c.Limits.FoldLag },
 	},
@@ -274,7 +274,7 @@ var limitOptions = []Option{
 	{
 		Key: "limits.batch_bytes", Default: "262144", min: 4096, max: 16 << 20,
 		Brief: "length of one write to the journal, in bytes",
-		Help: `The journal writes what has come in while the last write was on its way as one batch, of about this many bytes. A
+		Help: `The journal writes what has come in while the last write was in flight as one batch, of about this many bytes. A
 			single longer command makes a batch of its own. More gives throughput on a slow disk; less gives an even latency.`,
 		at: func(c *Config) any { return &c.Limits.BatchBytes },
 	},

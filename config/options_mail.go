@@ -20,9 +20,9 @@ var mailOptions = []Option{
 	{
 		Key: "mail.tls", Default: "required", choices: []string{"required", "implicit", "none"},
 		Brief: "how the connection to the SMTP server is encrypted",
-		Help: `How the connection to mail.host is encrypted. required: it begins in clear text and changes to TLS (STARTTLS) before
-			anything is said; a server that cannot is not used. implicit: TLS from the first byte. none: no encryption, so everyone on
-			the way can read the codes; meant for a server on this machine, and a password is sent to no other.`,
+		Help: `How the connection to mail.host is encrypted. required: it begins in clear text and changes to TLS (STARTTLS)
+			before any command; a server that cannot is not used. implicit: TLS from the first byte. none: no encryption, so the codes
+			can be read in transit; meant for a server on this machine, and a password is sent to no other.`,
 		at: func(c *Config) any { return &c.Mail.TLS },
 	},
 	{

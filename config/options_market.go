@@ -15,10 +15,10 @@ var marketOptions = []Option{
 			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdraw;
 			0, or left out, for any. address_pattern: a regular expression (RE2, at most 512 bytes) from ^ to $ that the
 			address of a withdraw must match as a whole, in single quotes; left out, an address is 1 to 256 printable
-			ASCII characters without blanks. deposit_instructions: what customers are told who pay in, at most 1000
-			characters, lines separated by \n in double quotes; the page /account and exchange-info/ show it to signed
-			requests of keys that may read; left out, nothing is told. Each node of a cluster tells what its own
-			file has: change all of them; a reload takes them up. A currency of which an account still holds something cannot be
+			ASCII characters without blanks. deposit_instructions: instructions for customers who pay in, at most
+			1000 characters, lines separated by \n in double quotes; the page /account and exchange-info/ show it to signed
+			requests of keys that may read; left out, nothing is shown. Each node of a cluster shows the text of
+			its own file: change all of them; a reload takes them up. A currency of which an account still holds something cannot be
 			taken out: the start refuses then.`,
 		list: func(c *Config, n ast.Node) (problems problemList) {
 			c.Currencies, problems = readEntries("currencies", n, currencyFields, Currency{})
@@ -53,7 +53,7 @@ var marketOptions = []Option{
 	{
 		Key: "history.trades_per_pair", Default: "-1", min: -1, max: 1_000_000_000, named: true,
 		Brief: "trades kept per pair",
-		Help: `How many of its newest trades a pair keeps in the store; each account keeps as many of its own. More costs disk, or
+		Help: `How many of its newest trades a pair keeps in the store; each account keeps the same number of its own. More costs disk, or
 			the memory of a Redis: about 150 bytes a trade. 0 keeps all. -1 is the store's default: all in the
 			embedded store, 1,000,000 in a Redis. What was dropped does not come back when the number is raised.`,
 		at: func(c *Config) any { return &c.History.tradesPerPair },

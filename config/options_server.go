@@ -15,10 +15,10 @@ var serverOptions = []Option{
 		Brief: "where operators' commands are served: unix:PATH, or host:port (loopback only " +
 			"unless it has TLS)",
 		Help: `Where the operator's commands are served. "unix:PATH" is a socket of this machine, for root and the user that
-			the exchange runs as: the system tells which user asks, so there is no token that could reach another program. A name
+			the exchange runs as: the system reports which user asks, so there is no token that could reach another program. A name
 			without a slash lies in the data folder. "host:port" asks for the bearer token of operator_token_file. Without
-			operator_tls.cert_file it must be a loopback address, because the token credits accounts and could be read on the
-			way. Port 0 is any free one. From another machine, use TLS or an SSH tunnel, or run the command on this machine or
+			operator_tls.cert_file it must be a loopback address, because the token credits accounts and could be read in
+			transit. Port 0 is any free one. From another machine, use TLS or an SSH tunnel, or run the command on this machine or
 			in the container.`,
 		at: func(c *Config) any { return &c.Operator },
 	},
@@ -26,9 +26,9 @@ var serverOptions = []Option{
 		Key: "store", Flag: true, Default: "pebble:./data", named: true, redact: RedactURL,
 		Brief: "where everything is kept: pebble:FOLDER, redis://..., rediss://... or " +
 			"unix:///SOCKET",
-		Help: `What remembers: "pebble:FOLDER" is an embedded store in a folder of this machine, with nothing to install;
+		Help: `The store: "pebble:FOLDER" is an embedded store in a folder of this machine, with nothing to install;
 			"redis://[user:password@]host:port/db" is a Redis, "rediss://" a Redis over TLS, and
-			"unix://[user:password@]/path/of/the/socket?db=0" one behind a socket of this machine. A Redis must write its log
+			"unix://[user:password@]/path/of/the/socket?db=0" one at a socket of this machine. A Redis must write its log
 			durably, see accept_redis_durability. Only one running exchange owns a store at a time. A password is best given in
 			EXCHANGE_STORE: a command line is seen by everyone on the machine.`,
 		at: func(c *Config) any { return &c.Store },
@@ -105,8 +105,8 @@ var serverOptions = []Option{
 	{
 		Key: "no_pages", Flag: true,
 		Brief: "leave out the pages for people: /, /trade, /account, /licenses",
-		Help: `Leaves out the pages for people: /, /trade, /account, /licenses, the demo's mails and all below /web/ answer 404
-			then, as addresses that there are not. For an exchange whose customers have other pages. The API, the stream and the
+		Help: `Leaves out the pages for people: /, /trade, /account, /licenses, the demo's mails and all below /web/ answer
+			404 then, as unknown addresses. For an exchange whose customers have other pages. The API, the stream and the
 			page about the API at /docs (no_docs) stay as they are. A change counts from the next start.`,
 		at: func(c *Config) any { return &c.NoPages },
 	},
@@ -119,8 +119,8 @@ var serverOptions = []Option{
 	},
 	{
 		Key: "synthetic_pairs", Flag: true, Default: "0", min: 0, max: maxSynthetic,
-		Brief: "add so many pairs SYN0001_USDT, SYN0002_USDT, ..., for load tests",
-		Help: `Adds so many pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, behind the configured ones, with the currencies
+		Brief: "number of pairs SYN0001_USDT, SYN0002_USDT, ... to add for load tests",
+		Help: `Adds this number of pairs for load tests, named SYN0001_USDT, SYN0002_USDT and so on, after the configured ones, with the currencies
 			that they need. Prices have 2 decimals, amounts 8, from 0.00001 to 1,000,000; there are no fees. One that is configured
 			under such a name keeps its rules. They are pairs like all others: as long as accounts hold their currencies or have
 			orders in them, the exchange does not start without them. Nothing else is needed to start with: currencies and pairs may
@@ -131,9 +131,9 @@ var serverOptions = []Option{
 		Key: "accept_redis_durability", Flag: true,
 		Brief: "start although the Redis may lose acknowledged writes",
 		Help: `A Redis must run with appendonly yes, appendfsync always and maxmemory-policy noeviction, else a crash of it loses
-			orders and trades that clients were told are done, and the exchange refuses to start. True: it starts all the same,
-			and says so in every start-up log. Meant for services that do not let their settings be read. Means nothing to the
-			embedded store.`,
+			orders and trades that were acknowledged to clients, and the exchange refuses to start. True: it starts anyway, and
+			every start-up log has a warning. Meant for services that do not let their settings be read. The embedded store
+			ignores it.`,
 		at: func(c *Config) any { return &c.AcceptRedisDurability },
 	},
 	{
@@ -150,7 +150,7 @@ var serverOptions = []Option{
 	{
 		Key:   "tls.cert_file",
 		Brief: "certificate of the public listener",
-		Help: `A file with the certificate of the public listener in PEM form, and behind it those between it and an authority
+		Help: `A file with the certificate of the public listener in PEM form, followed by the intermediate ones up to an authority
 			that clients trust. With it the listener speaks TLS, 1.2 or newer, and nothing else. Renewed files are taken within ten
 			seconds, or at once on SIGHUP; connections stay open. If the new ones cannot be used, the certificate before stays, and
 			the log and a metric say so. Empty: plain HTTP.`,

@@ -37,39 +37,39 @@ var streamOptions = []Option{
 	},
 	{
 		Key: "stream.stall_ms", Default: "10000", min: 100, max: 600_000,
-		Brief: "how long a subscriber may take nothing, in ms",
-		Help:  `A subscriber that takes nothing for so long, while something waits for it, is disconnected. In milliseconds.`,
+		Brief: "how long a subscriber may receive nothing, in ms",
+		Help:  `A subscriber that receives nothing for this long, while events wait for it, is disconnected. In milliseconds.`,
 		at:    func(c *Config) any { return &c.Stream.StallMs },
 	},
 	{
 		Key: "stream.interval_ms", Default: "100", min: 1, max: 60_000,
 		Brief:  "least time between two states of a pair, in ms",
 		market: firstMarket,
-		Help: `How often ticker, orderbook.20 and candles tell of one pair at most, in milliseconds. diff, depth, trades, trades.full and book_
-			tell of everything, as soon as it is durable.`,
+		Help: `How often ticker, orderbook.20 and candles send updates of one pair at most, in milliseconds. diff, depth, trades, trades.full and
+			book_ send every change as soon as it is durable.`,
 		at: func(c *Config) any { return &c.Stream.IntervalMs },
 	},
 	{
 		Key: "stream.bbo_interval_ms", Default: "10", min: 1, max: 60_000,
 		Brief:  "least time between two events of bbo, in ms",
 		market: firstMarket,
-		Help: `How often bbo, the best price of each side and the amount there, tells of one pair at most, in milliseconds. The first change
-			after a silence is told at once.`,
+		Help: `How often bbo, the best price of each side and the amount there, is sent for one pair at most, in milliseconds. The first change
+			after a silence is sent at once.`,
 		at: func(c *Config) any { return &c.Stream.BBOIntervalMs },
 	},
 	{
 		Key: "stream.orders_in_flight", Default: "64", min: 1, max: 10_000,
 		Brief:  "commands of one socket that have no answer",
 		market: firstMarket,
-		Help: `How many orders, cancels and other commands one socket may have on their way. Further ones wait, at most 64 of them; beyond
+		Help: `How many orders, cancels and other commands one socket may have in flight. Further ones wait, at most 64 of them; beyond
 			these the server reads nothing more from the socket until one has its answer. limits.in_flight_per_account holds, too.`,
 		at: func(c *Config) any { return &c.Stream.OrdersInFlight },
 	},
 	{
 		Key: "stream.own_bytes", Default: "268435456", min: 0, max: 1 << 40,
 		Brief: "what is kept of accounts' events, in bytes",
-		Help: `How much of what happened to accounts is kept in memory, so that clients of the event own that lost their connection go on
-			where they were. Of each account with such a client, and for 5 minutes behind its last one, that is at most the newest 4,096 events
+		Help: `How much of what happened to accounts is kept in memory, so that clients of the event own that lost their connection
+			can resume. Of each account with such a client, and for 5 minutes after its last one, that is at most the newest 4,096 events
 			or 1 MiB. Beyond it the accounts that were unused for longest are forgotten first. A client whose events are not kept any more gets
 			all that its account has, as at its beginning.`,
 		at: func(c *Config) any { return &c.Stream.OwnBytes },
@@ -84,7 +84,7 @@ var streamOptions = []Option{
 	{
 		Key: "stream.ping_timeout_ms", Default: "20000", min: 100, max: 600_000,
 		Brief: "how long the answer to a ping may take, in ms",
-		Help:  `After that a subscriber is taken for gone. In milliseconds.`,
+		Help:  `After that a subscriber is disconnected. In milliseconds.`,
 		at:    func(c *Config) any { return &c.Stream.PingTimeoutMs },
 	},
 }

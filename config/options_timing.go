@@ -6,7 +6,7 @@ var timingOptions = []Option{
 		Key: "timing.request_timeout_ms", Default: "5000", min: 10, max: 600_000,
 		Brief: "how long a request waits for its outcome, in ms",
 		Help: `How long the answer to a command waits for the command to be durable, in milliseconds. After it the answer is 503
-			"outcome unknown": the command is still under way and may well succeed, so the client must ask. It should be
+			"outcome unknown": the command is still in flight and may well succeed, so the client must ask. It should be
 			longer than a slow write of the store, else clients ask for nothing. An operator's order to cancel all waits for its end.`,
 		at: func(c *Config) any { return &c.Timing.RequestTimeoutMs },
 	},
@@ -31,29 +31,29 @@ var timingOptions = []Option{
 		Brief: "how long an orderly stop may take, in ms",
 		Help: `How long an orderly stop (SIGTERM, SIGINT) may take, in milliseconds: what is in flight is finished, everything is
 			written, a snapshot is made. After it the exchange exits without the snapshot and with a code that is not 0. Nothing
-			is lost then; the next start reads more of the journal. Keep it below the patience of what stops the program.`,
+			is lost then; the next start reads more of the journal. Keep it below the stop timeout of the supervisor.`,
 		at: func(c *Config) any { return &c.Timing.StopMaxMs },
 	},
 	{
 		Key: "timing.owner_check_ms", Default: "500", min: 10, max: 60_000,
 		must: atMostHalf, than: "timing.owner_stale_ms",
-		Brief: "how often an exchange shows the store that it lives, in ms",
-		Help: `How often an exchange asks the store whether it still owns it, which leaves a sign of life there, and how often a
-			standby looks for one, in milliseconds. At most half of timing.owner_stale_ms.`,
+		Brief: "how often an exchange sends the store a heartbeat, in ms",
+		Help: `How often an exchange checks that it still owns the store, which is also its heartbeat there, and how often a standby
+			looks for a heartbeat, in milliseconds. At most half of timing.owner_stale_ms.`,
 		at: func(c *Config) any { return &c.Timing.OwnerCheckMs },
 	},
 	{
 		Key: "timing.owner_stale_ms", Default: "2000", min: 20, max: 600_000,
 		Brief: "age of the last such check after which private reads are refused, in ms",
 		Help: `How old the last proof that this exchange owns its store may be, in milliseconds. Beyond it private reads and
-			/readyz answer 503, since another exchange may have taken over and know more. Public reads go on.
-			A standby takes over after twice that time without a sign of life; of two exchanges the longer time counts.`,
+			/readyz answer 503, since another exchange may have taken over and have newer data. Public reads
+			continue. A standby takes over after twice that time without a heartbeat; of two exchanges the longer time counts.`,
 		at: func(c *Config) any { return &c.Timing.OwnerStaleMs },
 	},
 	{
 		Key: "timing.projection_ms", Default: "200", min: 1, max: 60_000,
 		Brief: "how often rows are written to the store, in ms",
-		Help: `How often wallets and history are written to the store behind the journal, in milliseconds, if there are any.
+		Help: `How often wallets and history are written to the store after the journal, in milliseconds, if there are any.
 			Less keeps fewer rows in memory; more writes a busy wallet less often.`,
 		at: func(c *Config) any { return &c.Timing.ProjectionMs },
 	},
@@ -67,9 +67,9 @@ var timingOptions = []Option{
 	},
 	{
 		Key: "timing.switch_grace_ms", Default: "10000", min: 0, max: 3_600_000,
-		Brief:  "how long a dead man's switch waits behind a maintenance, in ms",
+		Brief:  "how long a dead man's switch waits after a maintenance, in ms",
 		market: firstMarket,
-		Help: `How long a dead man's switch that came due in a maintenance waits behind its end, in milliseconds, because its client
+		Help: `How long a dead man's switch that came due in a maintenance waits after its end, in milliseconds, because its client
 			could not refresh it before. Less cancels the orders of dead clients sooner; more gives living ones time to come back.`,
 		at: func(c *Config) any { return &c.Timing.SwitchGraceMs },
 	},
@@ -108,7 +108,7 @@ var timingOptions = []Option{
 		Brief: "least number of records between two snapshots",
 		Help: `A snapshot of the state is made when at least this many records came since the last and timing.snapshot_min_ms has
 			passed. The journal before the older of the two kept ones is dropped. More snapshots cost writes, fewer make a start after
-			a crash longer, since it reads all records behind the snapshot.`,
+			a crash longer, since it reads all records after the snapshot.`,
 		at: func(c *Config) any { return &c.Snapshot.MinRecords },
 	},
 	{

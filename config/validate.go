@@ -115,7 +115,7 @@ func (v *validator) operator(taken *ports) {
 	switch {
 	case v.c.OperatorSocket() == "":
 		v.problem("operator", strconv.Quote(v.c.Operator),
-			"name the socket behind %q, such as unix:operator.sock", socketPrefix)
+			"name the socket after %q, such as unix:operator.sock", socketPrefix)
 	case v.c.OperatorTLS.On():
 		v.problem("operator_tls.cert_file", strconv.Quote(v.c.OperatorTLS.CertFile),
 			"operator is %q, a socket, which has no TLS; give it host:port, or no certificate",
@@ -205,7 +205,7 @@ func (v *validator) store() {
 	switch {
 	case strings.HasPrefix(v.c.Store, pebblePrefix):
 		if v.c.PebbleFolder() == "" {
-			bad("name a folder behind %q, such as pebble:./data", pebblePrefix)
+			bad("name a folder after %q, such as pebble:./data", pebblePrefix)
 		}
 	case v.c.isRedis():
 		v.redis(bad)
@@ -236,7 +236,7 @@ func (v *validator) redis(bad func(format string, args ...any)) {
 		bad("the host is missing; write redis://[user:password@]host:port/db")
 	}
 	if n, err := strconv.Atoi(db); db != "" && (err != nil || n < 0) {
-		bad("the database must be a number: /0 behind the host, or ?db=0 behind a socket")
+		bad("the database must be a number: /0 after the host, or ?db=0 after a socket")
 	}
 }
 
@@ -342,7 +342,7 @@ func (v *validator) market() {
 	}
 	if len(c.Currencies) == 0 && len(c.Pairs) == 0 {
 		v.problems = append(v.problems,
-			"nothing is said about what to trade: give a file with currencies and pairs by "+
+			"no currencies and pairs are configured: give a file with currencies and pairs by "+
 				"--config FILE "+
 				"(`exchange config example > exchange.yaml` makes a sample), or --demo to try "+
 				"it out.")

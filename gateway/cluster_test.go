@@ -123,7 +123,7 @@ func aNode(t *testing.T) (*harness, *fakeCluster) {
 func TestFollowerNamesLeader(t *testing.T) {
 	h, c := aNode(t)
 	engine := h.engine
-	const says = "This node follows, and does not answer this."
+	const says = "This node is a follower and does not serve this request."
 	const polling = "/socket.v2/?EIO=4&transport=polling"
 	follows := func(path, about, leader string) {
 		t.Helper()
@@ -178,14 +178,14 @@ func TestFollowerAnswersPublicRequests(t *testing.T) {
 		}
 		for _, path := range []string{"/api/v1/wallets/", "/readyz", "/leaderz"} {
 			want(t, path, h.get("alice", path), 503,
-				detail("This node follows, and does not answer this. Node b leads."))
+				detail("This node is a follower and does not serve this request. Node b leads."))
 		}
 		if ctx := answered(h, "/api/v1/orderbook/BTC_EUR/"); ctx.Response.StatusCode() != 404 {
 			t.Error("the book of an unknown pair:", ctx.Response.StatusCode())
 		}
 		h.gateway.SetFollower(nil, nil)
 		want(t, "nothing is known", h.get("alice", "/api/v1/ticker/"), 503,
-			detail("This node follows, and does not answer this. Node b leads."))
+			detail("This node is a follower and does not serve this request. Node b leads."))
 	}
 	h.gateway.SetEngine(engine)
 }
@@ -340,8 +340,8 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 	for _, x := range []struct {
 		view operator.Standing
 		want string
-	}{{with(), ""}, {with(replacing), "node d comes to take the place of b"},
-		{with(learner), "node d comes to take part"}, {leaving, "node b leaves"}} {
+	}{{with(), ""}, {with(replacing), "node d is replacing b"},
+		{with(learner), "node d is joining"}, {leaving, "node b leaves"}} {
 		c.set(func(s *operator.Standing) { *s = x.view })
 		a := ask("GET", "/operator/v1/cluster", "")
 		if !strings.Contains(a.body, `"change":"`+x.want+`"`) {

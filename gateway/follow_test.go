@@ -155,7 +155,7 @@ func TestLaggingNodeDecidesByNewestState(t *testing.T) {
 func TestFollowerServesClientsOnly(t *testing.T) {
 	h := follower(t)
 	begins(t, "ready", h.get("bob", "/readyz"), 200, `{"status":"ready"}`)
-	const refuses = "This node follows, and does not answer this. Node b leads."
+	const refuses = "This node is a follower and does not serve this request. Node b leads."
 	lead := h.get("bob", "/leaderz")
 	begins(t, "leads", lead, 503, detail(refuses))
 	operate := asOperator(t, h.gateway)

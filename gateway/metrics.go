@@ -163,7 +163,7 @@ func (s sink) listener(l *listener) {
 		return
 	}
 	s.metric("tls_certificate_expiry_timestamp_seconds",
-		"When the certificate of a listener ends, in Unix time. Less than two weeks from now "+
+		"When the certificate of a listener expires, in Unix time. Less than two weeks from now "+
 			"means that nobody renews it.", "listener").
 		gauge(float64(l.certificate.Expires().Unix()), l.name)
 	s.metric("tls_certificate_stale",

@@ -11,25 +11,26 @@ func (s sink) cluster(c *operator.Standing) {
 		"1 while this node leads the cluster. The sum over all nodes is 1, but for the moments of "+
 			"an election: 0 for longer is an outage.").yes(c.Leads())
 	s.metric("cluster_term",
-		"The term of the cluster as this node knows it: each election has a higher one.").
+		"The term of the cluster as this node sees it: each election has a higher one.").
 		gauge(float64(c.Term))
 	s.metric("cluster_elections_total",
 		"Elections that this node has begun since its start. Growth without a death is a network "+
-			"or a machine that stands still for longer than ten ticks.").counter(c.Elections)
+			"or a machine that stalls for longer than ten ticks.").counter(c.Elections)
 	s.metric("cluster_impossible_total",
-		"What members have said to this node since its start that cannot be true: each time the "+
+		"Impossible messages that this node received from members since its start: each time the "+
 			"member was cut off for a while.").counter(c.Impossible)
 	s.metric("cluster_applied_index",
 		"Index of the newest entry of the cluster's log that is applied here.").
 		gauge(float64(c.Applied))
 	s.metric("cluster_committed_index",
-		"Index of the newest entry that more than half of the nodes have, as far as this node "+
-			"knows. Without growth under load nothing is acknowledged.").gauge(float64(c.Committed))
+		"Index of the newest entry that more than half of the nodes have, as far as this "+
+			"node sees. Without growth under load nothing is acknowledged.").
+		gauge(float64(c.Committed))
 	s.metric("cluster_folded_sequence",
 		"Newest record of the journal that is in this node's state. The difference to the node "+
 			"that leads is what a take-over has to fold first.").gauge(float64(c.Folded))
 	s.metric("cluster_log_bytes",
-		"What this node's log takes on its disk. It grows while another node lacks it, up to "+
+		"Disk space of this node's log. It grows while another node lacks it, up to "+
 			"cluster.log_max of the node that leads, and while this node's archive or its "+
 			"snapshots fail.").gauge(float64(c.LogBytes))
 	s.metric("cluster_fault",
@@ -50,12 +51,12 @@ func (s sink) cluster(c *operator.Standing) {
 			counter(c.FedBytes)
 	}
 	lag := s.metric("cluster_peer_lag_entries",
-		"Entries that a node lacks of those that more than half of the nodes have, as the node "+
-			"that leads knows. Growing steadily: that node is down, or too slow, and the others "+
+		"Entries that a node lacks of those that more than half of the nodes have, as the "+
+			"leader sees it. Growing steadily: that node is down, or too slow, and the others "+
 			"keep their logs for it.", "node")
 	silent := s.metric("cluster_peer_silent_seconds",
-		"For how long nothing has come from another node: at the node that leads of all, "+
-			"elsewhere of the node that leads.", "node")
+		"Time since the last message of another node: at the leader of all "+
+			"nodes, elsewhere of the leader.", "node")
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		// a voter that is replaced by itself is listed twice
@@ -76,7 +77,7 @@ func (s sink) links(l *metrics.Links) {
 	s.link("to", &l.To)
 	s.link("from", &l.From)
 	passed := s.metric("cluster_observer_requests_total",
-		"Requests and logins that observers have passed on as they were signed, by outcome: "+
+		"Requests and logins that observers have forwarded as they were signed, by outcome: "+
 			"verified, or refused for a signature, an address, a permission, a rate or a field.",
 		"outcome")
 	passed.counter(l.Verified.Load(), "verified")

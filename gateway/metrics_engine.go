@@ -30,7 +30,7 @@ func (s sink) commands(e *actors.Stats) {
 		"Orders that were cancelled, each order of a cancel-all counted.").counter(e.OrderCancels)
 	s.metric("orders_triggered_total",
 		"Orders that entered the book by their triggers. Many at once are a cascade: "+
-			"exchange_journal_records_total{kind=\"order\"} must go on growing beside it.").
+			"exchange_journal_records_total{kind=\"order\"} must keep growing beside it.").
 		counter(e.Triggered)
 	s.metric("orders_expired_total",
 		"Orders that were cancelled at their expire_time.").counter(e.Expired)
@@ -45,18 +45,18 @@ func (s sink) commands(e *actors.Stats) {
 			"or somebody who replays; book_limit and account_limit say that a limit was met.",
 		"reason").perName(e.Refused)
 	s.metric("requests_turned_away_total",
-		"Commands and private reads that were turned away before they did anything, with a 503. "+
+		"Commands and private reads that were refused before they did anything, with a 503. "+
 			"busy and account_busy: too much in flight; behind: the store's projections or the "+
 			"committed state lag; stalled and not_confirmed: the store does not answer.", "reason").
 		perName(e.TurnedAway)
 	unanswered := s.metric("unanswered_total",
-		"Commands and reads whose handler stopped waiting. Of a command the client was told that "+
-			"its outcome is unknown: any is worth a look at the store.", "kind")
+		"Commands and reads whose handler stopped waiting. For a command the client received "+
+			"an unknown outcome: any is a reason to check the store.", "kind")
 	unanswered.counter(e.Meter.UnknownOutcomes.Load(), "command")
 	unanswered.counter(e.Meter.UnansweredReads.Load(), "read")
 	s.metric("commands_in_flight",
-		"Commands between admission and release. At exchange_limits{limit=\"in_flight\"}, less a "+
-			"share for cancels, new ones are turned away.").gauge(float64(e.CommandsInFlight))
+		"Commands between admission and release. At exchange_limits{limit=\"in_flight\"}, less "+
+			"a share for cancels, new ones are refused.").gauge(float64(e.CommandsInFlight))
 	s.metric("reads_in_flight",
 		"Reads that wait for their answer, the store's included, and look-ups of why a command "+
 			"was refused. Of each kind no more than exchange_limits{limit=\"reads\"} are taken.").
@@ -71,7 +71,7 @@ func (s sink) commands(e *actors.Stats) {
 		"Where a command's time goes, of one command in "+strconv.Itoa(metrics.TraceOneIn)+
 			". queue: to its decision, through the mailboxes of wallet and book; match: the "+
 			"book's decision; "+
-			"gather: in the forming batch, while the append before is on its way; append: in the "+
+			"gather: in the forming batch, while the append before is in flight; append: in the "+
 			"store; release: until it is answered; answer: until its handler runs again. "+
 			"queue and answer growing alone means that the processors are full.", "stage")
 	for i := range e.Meter.Stages {
@@ -91,8 +91,8 @@ func (s sink) store(e *actors.Stats) {
 			"the 99th percentile; seconds are a sick disk or Redis.").
 		histogram(e.Append, nanoseconds)
 	s.metric("store_apply_duration_seconds",
-		"Until the store had taken a step of projections, all tries included. It is behind the "+
-			"journal and in nobody's way until exchange_projection_lag_rows nears its limit.").
+		"Until the store had taken a step of projections, all tries included. It follows the "+
+			"journal and delays nothing until exchange_projection_lag_rows nears its limit.").
 		histogram(e.Meter.Apply.Read(), nanoseconds)
 	s.metric("store_snapshot_duration_seconds",
 		"Uploads of snapshots that succeeded. It grows with the state.").
@@ -124,7 +124,7 @@ func (s sink) store(e *actors.Stats) {
 // state gives the engine's progress and its lags.
 func (s sink) state(e *actors.Stats) {
 	s.metric("maintenance",
-		"1 while clients' commands are refused by an operator's wish. Watch that it is not "+
+		"1 while clients' commands are refused on an operator's request. Watch that it is not "+
 			"forgotten.").yes(e.Maintenance)
 	s.metric("fold_lag_records",
 		"Durable records that the fold, or the second one for images, does not have yet. Beyond "+

@@ -13,7 +13,7 @@ func (s sink) stream(server socketio.Stats, hub stream.Stats) {
 	sessions.gauge(float64(server.Polling), "polling")
 	sessions.gauge(float64(server.WebSocket), "websocket")
 	s.metric("stream_held_polls",
-		"Requests of polling clients that wait for something to say.").
+		"Requests of polling clients that wait for an event.").
 		gauge(float64(server.HeldPolls))
 	subscriptions := s.metric("stream_subscriptions",
 		"Subscribers by kind of channel, each pair and timeframe counted.", "channel")
@@ -45,10 +45,10 @@ func (s sink) stream(server socketio.Stats, hub stream.Stats) {
 		counter(server.Writes)
 	s.metric("stream_sent_bytes_total", "Bytes written to clients.").counter(server.BytesOut)
 	s.metric("stream_queued_bytes",
-		"What waits for clients that are slow and counts against stream.queue_bytes, at present.").
+		"Bytes that wait for slow clients and count against stream.queue_bytes, at present.").
 		gauge(float64(server.QueuedBytes))
 	s.metric("stream_units_total",
-		"Records that were made events, once for each channel that told of them.").
+		"Records that became events, once for each channel that sent them.").
 		counter(hub.Units)
 	dropped := s.metric("stream_dropped_total",
 		"Events that slow clients did not get: of ticker, orderbook.20, bbo and candles that are "+

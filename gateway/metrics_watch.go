@@ -57,9 +57,9 @@ func disksOf(folders []Folder) *[]disk {
 func (c *collector) watch(out sink) {
 	backup, audit := c.operator.TasksRight()
 	out.metric("backup_success_timestamp_seconds",
-		"When the newest backup that was sent whole began, in Unix time, as far as this node "+
-			"knows, from before its start, too; 0: of none. In a cluster look at the newest of "+
-			"all nodes: only the one that led then knows of it.").moment(backup)
+		"When the newest backup that was sent whole began, in Unix time, as recorded by this "+
+			"node, also before its start; 0: none. In a cluster look at the newest of all "+
+			"nodes: only the leader of that time has recorded it.").moment(backup)
 	out.metric("audit_success_timestamp_seconds",
 		"When the newest audit without a difference began, in Unix time; 0 and clusters as of "+
 			"exchange_backup_success_timestamp_seconds.").moment(audit)
@@ -75,8 +75,8 @@ func (c *collector) watch(out sink) {
 		lost = c.opts.LogLost()
 	}
 	out.metric("log_lost_lines_total",
-		"Lines of the log that were lost, because its reader has ended or stands still. Any means "+
-			"that nobody sees what the exchange says.").counter(lost)
+		"Lines of the log that were lost, because its reader has ended or stalls. Any "+
+			"means that nobody sees the exchange's log.").counter(lost)
 	disks := c.disks.newest(c.opts.pollPatience,
 		func() *[]disk { return disksOf(c.opts.Folders) })
 	if disks == nil {
@@ -128,8 +128,8 @@ func (c *collector) survey(out sink, e *actors.Engine) {
 	out.metric("frozen_accounts", "Accounts that are frozen by an operator.").
 		gauge(float64(s.Frozen))
 	liabilities := out.metric("liabilities",
-		"What the exchange owes: the sum of the balances of all accounts, fees included, by "+
-			"currency, rounded to a float. What it holds must never be less.", "currency")
+		"The liabilities of the exchange: the sum of the balances of all accounts, fees included, "+
+			"by currency, rounded to a float. What it holds must never be less.", "currency")
 	for i, x := range s.Currencies[:min(len(s.Currencies), shownCurrencies)] {
 		liabilities.gauge(approximate(x.Balance), e.CurrencyCode(uint16(i+1)))
 	}
@@ -147,7 +147,7 @@ func (s sink) pairs(e *actors.Engine, survey *actors.Survey) {
 		"Open orders of a pair, those that wait for a trigger included; all pairs without series "+
 			"of their own are pair other.", "pair")
 	volume := s.metric("pair_volume",
-		"What was traded of a pair within a day, in its base currency, as its ticker says.", "pair")
+		"Traded volume of a pair within a day, in its base currency, as its ticker says.", "pair")
 	halted, otherOrders := 0, 0
 	for i, x := range survey.Pairs {
 		if x.Halted {

@@ -98,7 +98,7 @@ func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 		for {
 			if _, err := c.Write(request); err != nil {
 				if e, ok := err.(net.Error); ok && e.Timeout() {
-					t.Fatal("the server takes requests for ever, or keeps the connection")
+					t.Fatal("the server takes requests without end, or keeps the connection")
 				}
 				break
 			}

@@ -67,7 +67,7 @@ func statementOf(t *testing.T, ask func(method, path, body string, headers ...st
 	}
 	var n int
 	if err := json.Unmarshal([]byte(end), &n); err != nil || n != len(list) {
-		t.Errorf("there are %d lines, the end speaks of %s", len(list), end)
+		t.Errorf("there are %d lines, the end reports %s", len(list), end)
 	}
 	return text.String()
 }
@@ -191,7 +191,7 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 		t.Errorf("a damaged archive: %d %s", a.status, a.body)
 	}
 	says(t, "no archive", ask("POST", "/operator/v1/audit", `{"without_authentication":true}`), 400,
-		refusal("without_authentication is about an archive, and none is named"))
+		refusal("without_authentication needs archive"))
 }
 
 // A brokenJournal cannot be read while it is broken.

@@ -295,7 +295,7 @@ func TestAKeyWithABadPermissionOrAddressIsNotMade(t *testing.T) {
 		"::ffff:10.0.0.5/104": {"10.0.0.0/8", "10.0.0.5"}} {
 		f(`{"account":"alice","permissions":["read"],"allow":["192.0.2.7",`+quote(cidr)+`]}`, 400,
 			refusal(
-				fmt.Sprintf("%q has bits behind its prefix: write %s, or %s for the one address",
+				fmt.Sprintf("%q has bits set after its prefix: write %s, or %s for the one address",
 					cidr, want[0], want[1])))
 	}
 	f(`{"account":"carol","permissions":["read"]}`, 400, refusal(`there is no account "carol"`))
@@ -428,7 +428,7 @@ func TestDepositWithUnreadableBalanceIsReportedAsMade(t *testing.T) {
 	a := asOperator(t, h.gateway)("POST", "/operator/v1/deposits",
 		`{"account":"bob","currency":"ETH","amount":2,"reference":"r"}`)
 	says(t, "deposit", a, 503, refusal(
-		`deposit 1 was made, with the reference "r", but its balance cannot be told: too many requests are in flight`))
+		`deposit 1 was made, with the reference "r", but its balance cannot be read: too many requests are in flight`))
 	if got := a.header.Peek("Retry-After"); len(got) > 0 {
 		t.Errorf("a completed action is answered with Retry-After %s", got)
 	}

@@ -256,8 +256,8 @@ func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 				t.Errorf("%s: %q, %v", name, text, err)
 			}
 			if says := strings.Contains(string(text), " 400 ") &&
-				strings.HasSuffix(string(text), "\r\n\r\nThis address speaks TLS alone: use https:// "+
-					"before it.\n"); says != (begin == alive) {
+				strings.HasSuffix(string(text), "\r\n\r\nThis address speaks TLS alone: use "+
+					"https:// before it.\n"); says != (begin == alive) {
 				t.Errorf("%s is answered %q", name, text)
 			}
 		}
@@ -275,7 +275,7 @@ func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 			if _, err := c.Write(request); err != nil {
 				var timeout net.Error
 				if errors.As(err, &timeout) && timeout.Timeout() {
-					t.Fatal("the server takes requests for ever, or keeps the connection")
+					t.Fatal("the server takes requests without end, or keeps the connection")
 				}
 				break
 			}

@@ -57,7 +57,7 @@ func (r *Report) fit() error {
 	case r.Differs():
 		return fmt.Errorf("its run has failed: the verification found %d differences", v.Found)
 	case v != nil && v.Incomplete != "":
-		return fmt.Errorf("its run has failed: the verification did not come to its end: %s",
+		return fmt.Errorf("its run has failed: the verification did not finish: %s",
 			v.Incomplete)
 	case r.Broke():
 		return fmt.Errorf("its run has failed: %s", strings.Join(r.Broken, "; "))

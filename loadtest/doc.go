@@ -23,7 +23,7 @@
 //	                 account
 //	verify.go, verify_account.go, verify_lists.go, verify_stream.go
 //	                 acknowledged outcomes against the server's state afterwards
-//	silence.go       the wait for an exchange that answers nothing
+//	silence.go       the wait for an exchange that does not answer
 //	machine.go       the load of the load tester's machine
 //	progress.go      a line on the terminal while a test runs
 //	report.go, report_text.go, report_html.go, plot.go  the result: JSON, text, a page with plots

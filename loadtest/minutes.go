@@ -151,7 +151,7 @@ func (r *Report) judge(o *Options) (broken, unjudged []string) {
 	}
 	base, last := &r.Minutes[firstLevel-1], &r.Minutes[len(r.Minutes)-1]
 	if base.RSS == 0 || last.RSS == 0 {
-		return append(broken, "growth: the server has not told its memory"), nil
+		return append(broken, "growth: the server has not reported its memory"), nil
 	}
 	if drift := last.Open/max(base.Open, 1) - 1; math.Abs(drift) > mostDrift {
 		broken = append(broken, fmt.Sprintf(
@@ -271,7 +271,7 @@ func (r *Report) writeMinutes(b *strings.Builder) {
 			ms(k.Latency.Max))
 	}
 	if r.Unsampled > 0 {
-		fmt.Fprintf(b, "%d times the server did not tell its metrics\n", r.Unsampled)
+		fmt.Fprintf(b, "%d times the server did not return its metrics\n", r.Unsampled)
 	}
 	for _, text := range r.Unjudged {
 		fmt.Fprintf(b, "not judged: %s\n", text)

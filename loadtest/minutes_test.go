@@ -42,7 +42,7 @@ func TestBoundsAreJudged(t *testing.T) {
 		"less":        {func(r *Report) { r.Minutes[6].RSS = 0.5e9 }, "", ""},
 		"early":       {func(r *Report) { r.Minutes[0].RSS = 0.1e9 }, "", ""},
 		"unknown": {func(r *Report) { r.Minutes[6].RSS = 0 },
-			"growth: the server has not told its memory", ""},
+			"growth: the server has not reported its memory", ""},
 		"orders": {func(r *Report) { r.Minutes[6].Open = 1100 },
 			"level: 1,100 orders are open in the last row and 1,000 in row 5", ""},
 		"short": {func(r *Report) { r.Minutes = r.Minutes[:5] }, "",

@@ -53,7 +53,7 @@ type Options struct {
 	Growth          float64       // factor by which the server's memory may grow; 0: any
 	AllowRefused    float64       // percentage of requests that may be refused
 	Timeout         time.Duration // of an answer
-	Wait            time.Duration // for an exchange that answers nothing, before and after the load
+	Wait            time.Duration // for an exchange that does not answer, before and after the load
 	NoVerify        bool
 	LeaveOrders     bool // do not cancel the resting orders at the end
 
@@ -221,7 +221,7 @@ func (o *Options) validateCourse() error {
 		return usagef("--allow-refused is %g: write how many percent of the requests may be "+
 			"refused, 0 to 100", o.AllowRefused)
 	case o.Growth > 0 && !o.operated():
-		return usagef("--growth needs the operator's listener, which tells the server's memory")
+		return usagef("--growth needs the operator's listener, which reports the server's memory")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (r *Report) rampPlots() (all []template.HTML) {
 
 // latencyPlot returns the latency at 1 in N requests, of all operations.
 func (r *Report) latencyPlot() template.HTML {
-	p := plot{title: "Latency: one request in so many takes longer", xName: "1 in", yName: "ms",
+	p := plot{title: "Latency: one request in N takes longer", xName: "1 in", yName: "ms",
 		xLog: true, yLog: true}
 	for _, name := range append([]string{"all"}, operationNames[:]...) {
 		if d := r.distributions[name]; len(d) > 0 && (name != "all" || len(r.Operations) > 1) {

@@ -243,7 +243,7 @@ func (r *Report) writeVerification(b *strings.Builder) {
 		fmt.Fprintf(b, "not checked, %s\n", text)
 	}
 	if v.Incomplete != "" {
-		fmt.Fprintf(b, "The verification did not come to its end: %s\n", v.Incomplete)
+		fmt.Fprintf(b, "The verification did not finish: %s\n", v.Incomplete)
 	}
 	switch {
 	case v.Found > 0:

@@ -187,7 +187,7 @@ func sendUntil(client *fasthttp.HostClient, req *fasthttp.Request, ended <-chan 
 }
 
 var (
-	errAbandoned = errors.New("its answer is waited for no more")
+	errAbandoned = errors.New("its answer is no longer awaited")
 	errSilent    = errors.New("the exchange stands still")
 )
 

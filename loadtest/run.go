@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 var errInterrupted = errors.New("interrupted; orders and keys of the test may be left")
 
 // load connects, sends, and verifies. The end of ctx ends the load, or else its aftermath, by cut.
-// After that it no longer waits for an exchange that answers nothing.
+// After that it no longer waits for an exchange that does not answer.
 func (t *test) load(ctx, after context.Context, cut func()) (*Report, error) {
 	if err := t.makeSenders(ctx); err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ func TestAnExchangeThatStandsStillIsWaitedForOnce(t *testing.T) {
 			began = time.Now()
 			err = r.operate(ctx, "keys/revoke", keys, nil, true)
 			if took := time.Since(began); err == nil || took > time.Second || said != 1 {
-				t.Errorf("%s: the next request waits %v, told %d times: %v", name, took, said, err)
+				t.Errorf("%s: the next request waits %v, %d log lines: %v", name, took, said, err)
 			}
 		}
 	})

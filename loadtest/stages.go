@@ -235,8 +235,8 @@ var stageHead = []string{"stage", "from", "to", "asked/s", "done/s", "requests",
 	"unknown", "not sent", "p50", "p99", "longest"}
 
 // stageNote explains the columns of the table of stages.
-const stageNote = "done/s counts what was done in the time of the stage, the columns behind it " +
-	"what was due in it."
+const stageNote = "done/s counts requests done in the time of the stage, the columns " +
+	"after it those due in it."
 
 // stageRows returns the table of stages, its head first.
 func (r *Report) stageRows() [][]string {

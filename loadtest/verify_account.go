@@ -304,7 +304,7 @@ func (v *verifier) ownTrades(ctx context.Context, r *rest, f *findings, a *accou
 			f.flag("trade %d was acknowledged, and is missing", t.id)
 			continue
 		case row.pair != p || row.buy != t.buy || row.price != t.price || row.amount != t.amount:
-			f.flag("trade %d was told as %s %s %s at %s, and is there as %s %s at %s", t.id,
+			f.flag("trade %d was acknowledged as %s %s %s at %s, and is there as %s %s at %s", t.id,
 				sideName(t.buy), t.amount, p.name, t.price,
 				sideName(row.buy), row.amount, row.price)
 		default:

@@ -72,7 +72,7 @@ func (v *verifier) list(ctx context.Context, r *rest, a *account, path string, l
 		case n < limit || last <= downTo:
 			return nil
 		case before > 0 && last >= before:
-			return fmt.Errorf("%s does not go on below %d", page, before)
+			return fmt.Errorf("%s does not continue below %d", page, before)
 		}
 		before = last
 	}

@@ -194,7 +194,7 @@ func TestEveryLieIsFoundAndNamed(t *testing.T) {
 				"trade 5 was acknowledged, and is missing"},
 			"a trade of another amount": {func(s *liar, a *account) {
 				change(s.trades, 0, `"amount":1`, `"amount":0.5`)
-			}, "trade 5 was told as sell 1 BTC_USDT at 500, and is there as sell 0.5"},
+			}, "trade 5 was acknowledged as sell 1 BTC_USDT at 500, and is there as sell 0.5"},
 			"a trade without an order": {func(s *liar, a *account) {
 				s.trades = append([]string{strings.Replace(s.trades[0], `"id":5`, `"id":6`, 1)},
 					s.trades...)

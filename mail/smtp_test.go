@@ -300,7 +300,7 @@ func TestRefusalsOfTheServerCarryItsAnswer(t *testing.T) {
 		err := fails(t, t.Context(), s.options(tlsNone), step)
 		code(t, err, status)
 		if want := step == stepRecipient && status == 550; errors.Is(err, ErrNever) != want {
-			t.Errorf("%v is for ever: %v", err, !want)
+			t.Errorf("%v is permanent: %v", err, !want)
 		}
 		contains(t, err, text)
 		if len(s.deliveries()) != 0 {

@@ -62,7 +62,7 @@ func Shortened(before, now Mark) error {
 			"a replica, "+
 			"is an older copy, or its file was cut off; bring back the store that has the rest, "+
 			"or restore a backup; to accept "+
-			"the loss and go on with what is there, start once with --take-over", ErrCorrupt,
+			"the loss and continue with this content, start once with --take-over", ErrCorrupt,
 		before.Seq, what)
 }
 
@@ -72,6 +72,6 @@ func Cut(lost string) error {
 		"%w: the owner before had appended up to sequence %.40q, and found that the journal "+
 			"ended before: the store "+
 			"has lost a tail; bring back the store that has the rest, or restore a backup; to "+
-			"accept the loss and go on "+
-			"with what is there, start once with --take-over", ErrCorrupt, lost)
+			"accept the loss and "+
+			"continue with this content, start once with --take-over", ErrCorrupt, lost)
 }

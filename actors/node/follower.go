@@ -198,7 +198,7 @@ func (a *Follower) Await(ctx context.Context) error {
 		if a.commands != nil && a.commands.lostSessions() {
 			return errSessions
 		}
-		a.confirm(ctx) //nolint:errcheck // a.confirmed tells
+		a.confirm(ctx) //nolint:errcheck // a.confirmed decides
 		if !a.keepsMarket() {
 			return errOther
 		}

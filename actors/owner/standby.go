@@ -246,7 +246,7 @@ func (a *applicant) logWait() {
 	a.standsBy(owner)
 	a.o.Log.Warn(
 		"standby: another exchange owns the store, and this one takes over when that one has "+
-			"stopped, or shows no sign of life; --take-over insists",
+			"stopped, or shows no sign of life; --take-over forces it",
 		"store", a.o.Store.String(), "owner", owner, "after", a.watch.Needed())
 }
 

@@ -142,7 +142,7 @@ func sayKey(p []string) string {
 func sayMaintenance(p []string) string {
 	text := pick(p[2], "began maintenance"+p[1], "ended maintenance")
 	if p[3] != `""` {
-		text += ", and tells clients: " + unquoted(p[3])
+		text += ", with the message to clients: " + unquoted(p[3])
 	}
 	return text
 }

@@ -159,9 +159,9 @@ func connect(address string, conns []*connection) (*clients, error) {
 // patienceWithServer is the longest wait for an answer.
 const patienceWithServer = 10 * time.Second
 
-// deepen places orders far from the market until so many are open in all. From then on the mix
-// keeps about as many. The mix places deep orders while some are missing, and cancels the oldest of
-// all.
+// deepen places orders far from the market until this many are open in all. From then on the mix
+// keeps about that many. The mix places deep orders while some are missing, and cancels the oldest
+// of all.
 func deepen(cl *clients, orders int) error {
 	for i, c := range cl.conns {
 		u := c.user
@@ -316,7 +316,7 @@ func (cl *clients) runOf(n int, d time.Duration) (result, error) {
 	})
 }
 
-// runOpen sends so many requests a second for d, however slow the exchange is. If all connections
+// runOpen sends this many requests a second for d, however slow the exchange is. If all connections
 // are busy when a request is due, the request waits for one. Latency counts from the due time, so
 // no wait is left out.
 func (cl *clients) runOpen(perSecond float64, d time.Duration,

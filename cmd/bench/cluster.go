@@ -118,7 +118,7 @@ func (c *cluster) findLeader() error {
 	return nil
 }
 
-// standing is a node's answer to what it knows of the cluster.
+// standing is a node's view of the cluster.
 type standing struct {
 	Leader string
 	Serves bool
@@ -142,7 +142,7 @@ func (c *cluster) complete(leader int) bool {
 	return true
 }
 
-// allHaveTheLog reports whether the node that leads hears of all, and they lack little.
+// allHaveTheLog reports whether the leader receives messages of all, and they lack little.
 func (s *standing) allHaveTheLog() bool {
 	const few = 1000 // entries
 	for _, n := range s.Nodes {
@@ -159,7 +159,7 @@ type clusterLoad struct {
 	follower *row
 }
 
-// newClusterLoad measures with so many connections; the yardstick has as many.
+// newClusterLoad measures with this many connections; so does the yardstick.
 func newClusterLoad(o options, connections int, yardstick *server, mostCPU float64) *clusterLoad {
 	o.connections = connections
 	title := fmt.Sprintf("node that leads three, %d connections", connections)

@@ -19,7 +19,7 @@ type fairness struct {
 const (
 	// floodTimes is how many connections a flood has, of those of the other measurements.
 	floodTimes = 4
-	// othersConnections send so many requests a second, however slow the exchange is.
+	// othersConnections send this many requests a second, however slow the exchange is.
 	othersConnections = 16
 	othersRate        = 400
 )

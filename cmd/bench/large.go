@@ -17,7 +17,7 @@ import (
 
 // A largeExchange is the data of an exchange that has run for long. They are made without it: the
 // records go into a state, their rows into the store, and an image of the state is the snapshot
-// behind which the journal is empty.
+// after which the journal is empty.
 type largeExchange struct {
 	pairs    int // synthetic ones
 	accounts int

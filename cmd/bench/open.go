@@ -10,9 +10,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Orders of independent clients: so many a second are due, half of what the exchange can do at
-// most. The latency of each counts from its due time. Beside them runs the durable yardstick at the
-// same rate.
+// Orders of independent clients: a fixed number a second are due, half of what the exchange can do
+// at most. The latency of each counts from its due time. Beside them runs the durable yardstick at
+// the same rate.
 
 // openLoop has an exchange on Pebble, and the yardstick.
 type openLoop struct {

@@ -41,7 +41,7 @@ func newStops(o options, yardstick *server) *server {
 		}, yardstick, 0.95)
 }
 
-// all places so many orders, numbered from 0, each on one of the connections. The mix leaves them.
+// all places n orders, numbered from 0, each on one of the connections. The mix leaves them.
 func (cl *clients) all(n int, form func(i int) string) error {
 	next := 0
 	const most = 5 * time.Minute
@@ -170,7 +170,7 @@ func (c *cascade) measure(context.Context) error {
 	return nil
 }
 
-// until sends requests in an open loop until it is told to end; each is granted.
+// until sends requests in an open loop until its end; each is granted.
 func (cl *clients) until(over *atomic.Bool, latencies *hdrhistogram.Histogram) error {
 	const part = 100 * time.Millisecond
 	for !over.Load() {
@@ -185,5 +185,5 @@ func (cl *clients) until(over *atomic.Bool, latencies *hdrhistogram.Histogram) e
 	return nil
 }
 
-// ticks is a price of so many ticks of 0.01.
+// ticks is a price of this many ticks of 0.01.
 func ticks(n int) string { return fmt.Sprintf("%d.%02d", n/100, n%100) }

@@ -130,7 +130,7 @@ func (f *fanout) end() {
 	f.streamed.end()
 }
 
-// to gives the source subscribers of the trades, which tell when so many messages have come.
+// to gives the source subscribers of the trades, which report when this many messages have come.
 func (f *fanout) to(connections, each int) error {
 	return f.with(wish{Each: each,
 		Groups: []audience{{connections, []string{"trades." + tradedPair}}}})

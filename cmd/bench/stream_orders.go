@@ -36,7 +36,7 @@ var audienceOf960 = wish{Groups: []audience{{900, []string{"ticker", "orderbook.
 // ownAccounts is how many accounts have a subscriber of own each.
 const ownAccounts = 1000
 
-// newOwned has a subscriber for each account, which hears what happens to the account.
+// newOwned has a subscriber for each account, which receives the events of the account.
 func newOwned(o options) *listened {
 	l := &listened{streamed: streamed{options: o},
 		server: server{title: "orders with subscribers of own", options: o,

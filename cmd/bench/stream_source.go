@@ -264,7 +264,7 @@ func (s *source) prepare(burst int) error {
 	return err
 }
 
-// trade places one order that meets so many others.
+// trade places one order that meets this many others.
 func (s *source) trade(burst int) error {
 	s.stock -= burst
 	return s.place(s.taker, trading.Buy, ask, lot*money.Amount(burst))
@@ -397,7 +397,7 @@ func (s *source) latency(d *demand) (y yield, err error) {
 	return y, nil
 }
 
-// rate makes trades one at a time, so many a second, if the engine can.
+// rate makes trades one at a time, this many a second, if the engine can.
 func (s *source) rate(d *demand) (y yield, err error) {
 	if !s.bidden {
 		s.bidden = true

@@ -24,13 +24,13 @@ import (
 // Subscribers are raw websockets on one thread and the generator's poller. Their cost is small:
 // reading, and a look at the first bytes of each frame.
 
-// An audience is so many subscribers of the same channels.
+// An audience is a number of subscribers of the same channels.
 type audience struct {
 	Connections int
 	Channels    []string
 }
 
-// A listener is a key whose account a subscriber hears of.
+// A listener is a key whose account a subscriber observes.
 type listener struct{ Key, Secret string }
 
 // A wish is a request to the subscribers' helper.
@@ -39,10 +39,10 @@ type wish struct {
 	Address  string
 	Groups   []audience // open
 	Owners   []listener // open: a subscriber of own for each of them, too
-	Each     int        // open: tell on the pipe whenever so many events have come
-	Messages int        // await: until so many have come since the open
+	Each     int        // open: report on the pipe whenever this many events have come
+	Messages int        // await: until this many have come since the open
 	Within   float64    // await: seconds
-	Polls    int        // poll: so many clients that poll
+	Polls    int        // poll: the number of clients that poll
 }
 
 // A seen counts the subscribers' events since the open.
@@ -72,7 +72,7 @@ type subscribers struct {
 	opening int
 	seen    seen
 	each    int
-	mark    int // messages when the pipe was told last
+	mark    int // messages at the last write to the pipe
 	done    func() (finished bool, err error)
 	polls   context.CancelFunc
 	failed  error
@@ -80,7 +80,7 @@ type subscribers struct {
 	buffer  []byte
 }
 
-// openingAtOnce is how many connections are on their way at once.
+// openingAtOnce is how many connections are opened at once.
 const openingAtOnce = 256
 
 // serveSubscribers runs the helper's main loop.
@@ -355,7 +355,7 @@ func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 	switch {
 	case kind == 0x88 || len(b) == 1 && b[0] == '1' || bytes.HasPrefix(b, []byte("44")) ||
 		bytes.HasPrefix(b, refused):
-		s.failed = fmt.Errorf("a subscriber was told %q", b)
+		s.failed = fmt.Errorf("a subscriber received %q", b)
 	case len(b) == 1 && b[0] == '2':
 		s.say(c, "3") //nolint:errcheck // the server will say so
 	case bytes.HasPrefix(b, admitted):
@@ -371,7 +371,7 @@ func (s *subscribers) frame(c *subscriber, kind byte, b []byte) {
 	}
 }
 
-// acknowledged goes on with a login: the challenge is signed, and then own is asked for.
+// acknowledged continues with a login: the challenge is signed, and then own is asked for.
 func (s *subscribers) acknowledged(c *subscriber, b []byte) error {
 	var answers []struct {
 		Challenge string

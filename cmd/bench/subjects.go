@@ -95,8 +95,8 @@ const (
 	manyResting  = 1_000_000
 )
 
-// startResting starts an exchange with so many orders in its book, on which the mix leaves about as
-// many.
+// startResting starts an exchange with this many orders in its book, on which the mix leaves about
+// as many.
 func startResting(orders int) func(*server, string) error {
 	return func(s *server, dir string) error {
 		if err := startExchange(s, dir, nil); err != nil {
@@ -366,7 +366,7 @@ func makeAccounts(operator string, n int, base func(account int) string) ([]*use
 	return users, errors.Join(errs...)
 }
 
-// more makes so many connections, each with a key of its own; an account has some of the keys.
+// more makes this many connections, each with a key of its own; an account has some of the keys.
 func (s *server) more(name string, n, keys int) (*clients, error) {
 	var users []*user
 	for i := 0; len(users) < n; i++ {

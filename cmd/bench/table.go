@@ -175,7 +175,7 @@ HTTP: 60 % orders and 40 % cancels, signed, each answered after its sync.
 CPU: of the server's processes, Redis included. no-op: a fasthttp server that answers all alike.
 refused: cancels of orders that were filled before.
 no-op and fdatasync: the no-op, answering when bytes of the length of a journal record are durable, together with all that wait.
-resting orders: the mix, with so many deep orders beside; its cancels take the oldest, its orders replace them.
+resting orders: the mix, with this many deep orders beside; its cancels take the oldest, its orders replace them.
 200 pairs: the 10,000 accounts take turns on the same connections; accounts trade one pair each.
 open loop: requests are due at half of the exchange's highest rate; latency counts from then. longest: of all requests.
 overload: orders come at twice the best rate of a closed loop, and no more than that has in flight are admitted; the rest is refused with 503.
@@ -189,7 +189,7 @@ stream: subscribers are websockets in a process of their own; each burst goes ou
 everywhere. One write for each message, and the bare loop: the same bytes to the same connections, from as many
 goroutines as the stream has. Sustained: trades at even distances for half a second, all of which arrive within another
 half, and nobody is disconnected. Commit: the return of the journal's append. Wake-up: of a goroutine that writes a frame.
-own: 1,000 accounts take turns on the same connections; their subscribers hear each change of each account.
+own: 1,000 accounts take turns on the same connections; their subscribers receive each change of each account.
 three nodes: they share this machine's processors and its disk; a tick is 30 ms. Silence: the longest time without an
 acknowledgement for any of 16 clients, each of which asks another node when it is refused or has waited for 0.2 s.
 load at another: 512 connections to a node that follows. One machine and three nodes are loaded in turns, twice.

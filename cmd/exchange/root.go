@@ -11,12 +11,11 @@ import (
 
 const rootHelp = `A trading exchange in one program.
 
-` + "`exchange serve`" +
-	` runs it. The operator's commands talk to a running one over its operator's listener, and
-need its bearer token: run them where the server runs,
-	or with --operator https://... from elsewhere. ` + "`exchange restore`" +
-	` fills its store from a backup,
-while it does not run.
+` +
+	"`exchange serve`" + ` runs it. The operator's commands use the operator's listener of a running one, and
+need its bearer token: run them where the server runs, or with --operator https://... from elsewhere.
+` +
+	"`exchange restore`" + ` fills its store from a backup, while it does not run.
 
 Exit codes:
    0  done
@@ -31,23 +30,23 @@ one of them takes over when it dies.
 
   exchange cluster init FOLDER a=HOST:PORT b=HOST:PORT c=HOST:PORT
                                      makes the certificates and the secret key, once
-  exchange cluster certify FOLDER d  makes those of a further node, or anew
+  exchange cluster certify FOLDER d  makes those of a further node, or new ones
   exchange cluster certify FOLDER o1 --observer
                                      makes that of an observer, which is no node
   exchange cluster authority rotate FOLDER
                                      replaces the authority, if a key was stolen
-  exchange cluster status            asks a running node what it knows of the cluster
-  exchange cluster hash              asks a running node for a hash of its state
+  exchange cluster status            shows a running node's view of the cluster
+  exchange cluster hash              shows a hash of a running node's state
   exchange cluster transfer [NODE]   has the node that leads hand the lead over
   exchange config apply              has all nodes agree on a file's pairs, fees and limits
   exchange cluster add d=HOST:PORT   has a further node join
   exchange cluster replace b d=HOST:PORT
                                      has another node, or the same one with an empty folder, take a
                                      node's place
-  exchange cluster remove d          has a node take part no more
-  exchange cluster survive --yes     lets this node go on alone: the others' disks are gone
+  exchange cluster remove d          removes a node
+  exchange cluster survive --yes     lets this node continue alone: the others' disks are gone
 
-docs/operations/cluster.md tells how to run three nodes.`
+docs/operations/cluster.md describes how to run three nodes.`
 
 // tree returns all commands.
 func tree(p *cli.Program) *cobra.Command {
@@ -58,8 +57,8 @@ func tree(p *cli.Program) *cobra.Command {
 	root.AddCommand(operator.TopLevel()...)
 	settings := cli.Group("config", "Print, check, reload or apply a configuration",
 		append(local.OfConfig(), operator.OfConfig()...)...)
-	settings.Long = "Everything that `exchange serve` can be told, by its key in the YAML " +
-		"file.\n\n" + config.Reference()
+	settings.Long = "All options of `exchange serve`, by their keys in the " +
+		"YAML file.\n\n" + config.Reference()
 	cluster := cli.Group("cluster", "Make and run a cluster of nodes",
 		append(local.OfCluster(), operator.OfCluster()...)...)
 	cluster.Long = clusterHelp

@@ -8,7 +8,7 @@
 //	const book = new DepthBook(socket, "BTC_USDT");
 //	book.onChange = () => console.log(book.updateId, book.levels("buy")[0], book.levels("sell")[0]);
 //
-// The rules are those of local_book.mjs, and one more: a book whose checksum differs is asked for anew.
+// The rules are those of local_book.mjs, and one more: a book whose checksum differs is requested again.
 export class DepthBook {
 	#socket;
 	#pair;
@@ -36,7 +36,7 @@ export class DepthBook {
 		if (event.snapshot) {
 			this.#sides = { sell: new Map(), buy: new Map() };
 		} else if (this.updateId === null) {
-			return; // the whole book is on its way
+			return; // the whole book is in flight
 		} else if (event.prev_update_id !== this.updateId) {
 			this.#ask(); // who subscribes again gets the whole book
 			return;

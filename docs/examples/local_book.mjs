@@ -11,9 +11,9 @@
 // X-Update-Id. Four rules are enough:
 //
 //  1. The first event, and the first after a loss, is the whole book: it has "snapshot": true.
-//  2. Every other event follows the one whose update_id is its prev_update_id. If not, ask anew.
+//  2. Every other event follows the one whose update_id is its prev_update_id. If not, request it again.
 //  3. An amount is what is at the price now, and 0 removes the price.
-//  4. A connection that comes back begins anew.
+//  4. A connection that comes back starts over.
 export class LocalBook {
 	#socket;
 	#pair;
@@ -39,7 +39,7 @@ export class LocalBook {
 		if (event.snapshot) {
 			this.#sides = { sell: new Map(), buy: new Map() };
 		} else if (this.updateId === null) {
-			return; // the whole book is on its way
+			return; // the whole book is in flight
 		} else if (event.prev_update_id !== this.updateId) {
 			this.#ask(); // who subscribes again gets the whole book
 			return;

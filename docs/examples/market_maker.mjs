@@ -30,7 +30,7 @@ class Account {
 	trades = new Map();
 	#parts = [];
 
-	// false: an event is missing. Begin anew.
+	// false: an event is missing. Start over.
 	apply(event) {
 		this.#parts = event.part > 1 ? [...this.#parts, event] : [event];
 		if (event.part < event.parts) return true; // an event is applied with its last part
@@ -116,7 +116,7 @@ async function live() {
 	const here = socket.id;
 	try {
 		const { challenge } = await must("challenge");
-		// From the answer on, nothing of the earlier socket is on its way. The orders of a maker that
+		// From the answer on, nothing of the earlier socket is in flight. The orders of a maker that
 		// is gone for 30 seconds are cancelled.
 		await must("login", { key, sign: sign(`login\n${key}\n${challenge}`), ends: earlier,
 			cancel_on_disconnect: 30, pair });

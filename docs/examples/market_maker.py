@@ -29,7 +29,7 @@ class Book:
         if event.get("snapshot"):
             self.buy, self.sell = {}, {}
         elif self.update_id is None:
-            return True  # the whole book is on its way
+            return True  # the whole book is in flight
         elif event["prev_update_id"] != self.update_id:
             return False
         for side, levels in (("buy", self.buy), ("sell", self.sell)):
@@ -147,7 +147,7 @@ class Maker:
         challenge = (await self.must("challenge"))["challenge"]
         login = {"key": KEY, "sign": sign(f"login\n{KEY}\n{challenge}"),
                  "cancel_on_disconnect": 30, "pair": PAIR}  # unless it is back by then
-        if self.earlier:  # from the answer on, nothing of that socket is on its way
+        if self.earlier:  # from the answer on, nothing of that socket is in flight
             login["ends"] = self.earlier
         await self.must("login", login)
         self.earlier = self.sio.get_sid()
@@ -175,7 +175,7 @@ class Maker:
         self.book, fresh = Book(), asyncio.Event()
         def own(event):
             if not self.account.apply(event):
-                self.lost.set()  # begin anew
+                self.lost.set()  # start over
             if event.get("snapshot"):
                 fresh.set()
             self.changed.set()

@@ -66,17 +66,17 @@ var (
 		Detail: "The header Host must be a name or an address, one of IPv6 in brackets, with or " +
 			"without a port."}
 	TooManyOpenOrders = &Failure{Name: "TooManyOpenOrders", Status: 400,
-		Detail: "This account has as many open orders as it may: cancel some first."}
+		Detail: "This account has too many open orders: cancel some first."}
 	TooManyInBook = &Failure{Name: "TooManyInBook", Status: 400,
-		Detail: "This account has as many open orders in %s as it may: cancel some first."}
+		Detail: "This account has too many open orders in %s: cancel some first."}
 	BookFull = &Failure{Name: "BookFull", Status: 400,
-		Detail: "The order book of %s holds as many orders as it may."}
+		Detail: "The order book of %s is full."}
 
 	TooManyWithdrawals = &Failure{Name: "TooManyWithdraws", Status: 400,
-		Detail: "This account has as many pending withdraws as it may: confirm or cancel some " +
+		Detail: "This account has too many pending withdraws: confirm or cancel some " +
 			"first."}
 	NoEmail = &Failure{Name: "NoEmail", Status: 400,
-		Detail: "The account has no e-mail address, to which the code could be sent that " +
+		Detail: "The account has no e-mail address for the code that " +
 			"confirms a withdraw."}
 
 	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408,
@@ -103,7 +103,7 @@ var (
 	// Following is the answer of a follower to a request that it does not serve. X-Leader names the
 	// leader.
 	Following = &Failure{Name: "Following", Status: 503,
-		Detail: "This node follows, and does not answer this.%s", RetryAfter: 1}
+		Detail: "This node is a follower and does not serve this request.%s", RetryAfter: 1}
 	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
 		RetryAfter: 5}
 	StoreUnavailable = &Failure{Name: "StoreUnavailable", Status: 503,

@@ -19,7 +19,7 @@ var (
 	LoggedIn = &Failure{Name: "LoggedIn", Status: 400,
 		Detail: "This socket is logged in already: log out first."}
 	TooManyLogins = &Failure{Name: "TooManyLogins", Status: 400,
-		Detail: "This key is logged in on as many sockets as it may be: log out on one first."}
+		Detail: "This key is logged in on too many sockets: log out on one first."}
 	LoginEnded = &Failure{Name: "LoginEnded", Status: 401,
 		Detail: "Another socket of the key has ended this one."}
 )

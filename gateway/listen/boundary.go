@@ -46,7 +46,7 @@ const (
 	behindChunks
 )
 
-var errBoundary = errors.New("gateway: it is not clear where a request ends")
+var errBoundary = errors.New("gateway: the length of a request is ambiguous")
 
 // read reads from a connection for the server.
 func (b *boundaries) read(from io.Reader, p []byte) (int, error) {

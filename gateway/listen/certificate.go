@@ -76,7 +76,7 @@ func (c *Certificate) reload(now time.Time) {
 			loaded.Leaf.NotBefore.Format(time.RFC3339))
 	}
 	if err == nil && now.After(loaded.Leaf.NotAfter) {
-		err = fmt.Errorf("the certificate in %s has ended on %s", c.certFile,
+		err = fmt.Errorf("the certificate in %s expired on %s", c.certFile,
 			loaded.Leaf.NotAfter.Format(time.RFC3339))
 	}
 	if err != nil {
@@ -141,11 +141,11 @@ func (c *Certificate) warn(now time.Time) {
 	}
 	c.lastWarning = now
 	if left <= 0 {
-		c.log.Error("the certificate has ended: clients refuse to connect", "file", c.certFile,
+		c.log.Error("the certificate has expired: clients refuse to connect", "file", c.certFile,
 			"ended", c.Expires())
 		return
 	}
-	c.log.Warn("the certificate ends soon: renew it", "file", c.certFile, "ends", c.Expires())
+	c.log.Warn("the certificate expires soon: renew it", "file", c.certFile, "ends", c.Expires())
 }
 
 // Expires returns the end of the served certificate.

@@ -13,7 +13,7 @@ func accountDescriptions() []description {
 	return []description{
 		{method: "GET", path: "/api/v1/wallets", id: "listWallets", tag: tagAccount,
 			summary: "Wallets",
-			text: "What the account has, of every currency. After an answer to an order " +
+			text: "The account's balances, of every currency. After an answer to an order " +
 				"all later reads of the account show its effect.",
 			parameters: []parameter{currencyParameter("currency_id", "Only this currency.")},
 			status:     200, success: "The wallets.", answer: listSchema("Wallet"),
@@ -21,8 +21,8 @@ func accountDescriptions() []description {
 				fieldsExample("currency_id", api.FieldCurrency)}}},
 		{method: "GET", path: "/api/v1/orders/own", id: "listOwnOrders", tag: tagAccount,
 			summary: "Own orders",
-			text: "The account's orders, newest first. With `client_order_id` it says whether " +
-				"an order is in whose answer was lost.",
+			text: "The account's orders, newest first. With `client_order_id` it shows whether " +
+				"an order whose answer was lost is in.",
 			parameters: []parameter{
 				sideParameter("type", "Only orders that do this."),
 				pairParameter(),
@@ -49,7 +49,7 @@ func accountDescriptions() []description {
 			status: 200, success: "The order.", answer: reference("schemas", "Order")},
 		{method: "GET", path: "/api/v1/exchanges/own", id: "listOwnTrades", tag: tagAccount,
 			summary: "Own trades",
-			text:    "The trades in which the account was buyer or seller, with what they cost it.",
+			text:    "The trades in which the account was buyer or seller, with their fees.",
 			parameters: append([]parameter{pairParameter(),
 				sideParameter("type", "Only trades whose taker did this."),
 				sideParameter("my_side", "Only trades in which the account did this."),

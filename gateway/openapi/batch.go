@@ -11,7 +11,7 @@ func batchDescription() description {
 			"of the account comes between them. They do not depend on each other: one that is " +
 			"refused stops no other. To move an order, amend it. The rates count each item, and " +
 			"so does the bound of commands in flight: 429 and 503 are for all items.",
-		body: "OrderBatch", status: 200, success: "What became of each item.",
+		body: "OrderBatch", status: 200, success: "The result of each item.",
 		answer: reference("schemas", "BatchResults"),
 		refusals: []refusal{{"NoItems", fieldsExample("orders", "At least one item is required.")},
 			{"TooManyItems", fieldsExample("orders", "At most 50 items are possible.")},
@@ -21,10 +21,10 @@ func batchDescription() description {
 
 func batchSchemas() object {
 	return object{
-		{"BatchResults", recordSchema("What became of the items of a batch.",
+		{"BatchResults", recordSchema("The results of the items of a batch.",
 			property{name: "results", schema: object{{"type", "array"},
 				{"description", "In the order of the items."},
-				{"items", recordSchema("What became of an item.",
+				{"items", recordSchema("The result of an item.",
 					property{name: "status", schema: valueSchema("integer",
 						"Status that its own path would answer with.", 201)},
 					property{name: "body", schema: object{{"type", "object"},

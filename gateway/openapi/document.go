@@ -227,7 +227,7 @@ func (d *description) responses(e *api.Operation) object {
 		append(good, member{"content", object{{kind, object{{"schema", d.answer}}}}})}}
 	if d.cached {
 		all = append(all, member{"304",
-			object{{"description", "What the client has, by its ETag, is still so."},
+			object{{"description", "The client's version, by its ETag, is still current."},
 				{"headers", headerReferences(slices.Concat([]string{"ETag"}, usualHeaders))}}})
 	}
 	return append(all, d.failed(e)...)

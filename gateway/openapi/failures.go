@@ -57,7 +57,7 @@ var statusTexts = map[int]string{
 	429: "Too many requests: try again after the time in Retry-After.",
 	431: "The headers are too large.",
 	500: "An error of the server. X-Request-Id names it.",
-	503: "Not now: try again after the time in Retry-After. Where the server has failed, " +
+	503: "Not now: try again after the time in Retry-After. If the server failed, " +
 		"X-Request-Id names it in its log.",
 }
 

@@ -62,7 +62,7 @@ func infoSchemas() object {
 			property{name: "demo", optional: true, schema: demoSchema()},
 			property{name: "deposit_instructions", optional: true, schema: depositSchema()})},
 		{"Rate", object{{"oneOf", []object{{{"type", "null"}},
-			recordSchema("So many requests a second in the long run, and a burst at once.",
+			recordSchema("Requests per second in the long run, and a burst at once.",
 				limit("per_second", "Requests a second.", 100),
 				limit("burst", "Requests at once, after a pause.", 200))}}}},
 		{"PairInfo", recordSchema("A market, with all rules of its orders.",
@@ -93,8 +93,8 @@ func infoSchemas() object {
 
 func depositSchema() object {
 	return object{{"type", "object"},
-		{"description", "In answers to signed requests alone: what the operator tells who " +
-			"wants to pay in, as text, by currency. A currency without any is left out."},
+		{"description", "In answers to signed requests only: the operator's deposit " +
+			"instructions, as text, by currency. A currency without any is left out."},
 		{"additionalProperties", object{{"type", "string"}}},
 		{"examples", []any{map[string]string{"BTC": "Ask desk@example.org."}}}}
 }

@@ -30,7 +30,7 @@ func orderDescriptions() []description {
 			summary: "Cancel an order",
 			text: "Cancels what is left of an order, named by its id or, without `order`, by " +
 				"its `client_order_id`. It works on a halted pair too.\n\n" +
-				"By `client_order_id` it waits for an order under that name which is on its way. " +
+				"By `client_order_id` it waits for an order under that name which is in flight. " +
 				"So \"Order not found\" is final for all that the key sent before, with a lower " +
 				"nonce: an order whose answer was lost is not in, and never will be.",
 			body: "CancelOrder", status: 200, success: "The order is cancelled.",

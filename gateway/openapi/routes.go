@@ -202,7 +202,7 @@ func (r *reflected) operation(route *Route) object {
 		o = append(o, member{"requestBody", object{{"required", true}, {"content",
 			object{{jsonMedia, object{{"schema", r.body(reflect.TypeOf(route.Body))}}}}}}})
 	}
-	all := object{{"200", object{{"description", "It is done, or this is what was asked for."},
+	all := object{{"200", object{{"description", "Done, or the requested data."},
 		{"content", r.success(route)}}}}
 	for _, s := range r.outline.Statuses {
 		response := reference("responses", responseName(s.Status))

@@ -128,14 +128,14 @@ func tradingSchemas() object {
 			property{name: "volume", schema: numberSchema("Volume in the first currency.", 1.25)})},
 		{"OrderBook",
 			recordSchema(
-				"What is for sale, cheapest first, and what is wanted, highest bid first. Of "+
+				"Offers, cheapest first, and bids, highest first. Of "+
 					"equal prices the oldest is first.",
 				property{name: "sell", schema: listSchema("OrderBookEntry")},
 				property{name: "buy", schema: listSchema("OrderBookEntry")})},
 		{"OrderBookEntry", append(recordSchema(
 			"One order; with group=1 all orders of one price, without id and timestamp.",
 			property{name: "price", schema: numberSchema("Price.", 50001)},
-			property{name: "amount", schema: numberSchema("What is left, in the first currency.",
+			property{name: "amount", schema: numberSchema("Remaining amount in the first currency.",
 				0.5)},
 			property{name: "id", schema: idSchema("The order's id; not with group=1.", 77),
 				optional: true},
@@ -182,7 +182,7 @@ func tradeProperties() []property {
 func accountSchemas() object {
 	return object{
 		{"Wallet",
-			recordSchema("What an account has of one currency. It can spend balance - reserve.",
+			recordSchema("An account's balance of one currency. It can spend balance - reserve.",
 				property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 				property{name: "balance", schema: numberSchema(
 					"All that it has; up to 16 decimals.", 99.5)},
@@ -205,9 +205,9 @@ func accountSchemas() object {
 				"1: active, also when partly filled. 2: cancelled. 3: done.",
 				trading.StatusActive, trading.StatusCancelled, trading.StatusDone)},
 			{name: "price", schema: numberSchema("Its limit.", 50000)},
-			{name: "amount", schema: numberSchema("What is left of it.", 0.3)},
-			{name: "amount_filled", schema: numberSchema("What was traded.", 0.2)},
-			{name: "amount_original", schema: numberSchema("What was asked for.", 0.5)},
+			{name: "amount", schema: numberSchema("Remaining amount.", 0.3)},
+			{name: "amount_filled", schema: numberSchema("Traded amount.", 0.2)},
+			{name: "amount_original", schema: numberSchema("Original amount.", 0.5)},
 			{name: "date", schema: valueSchema("integer",
 				"When it came. Milliseconds since 1970, unlike all other times.", 1570599531481,
 				int64Format)},
@@ -237,7 +237,7 @@ func withdrawalSchemas() object {
 			property{name: "timestamp", schema: timeSchema("When it was credited.")},
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
 			property{name: "amount", schema: numberSchema("Amount.", 1.5)})},
-		{"Withdraw", recordSchema("Money that leaves, or was to leave.",
+		{"Withdraw", recordSchema("A withdrawal, pending or closed.",
 			property{name: "id", schema: idSchema("Id of the withdrawal.", 5)},
 			property{name: "timestamp", schema: timeSchema("When it was asked for.")},
 			property{name: "currency", schema: currencySchema("Code of the currency.", "BTC")},
@@ -347,7 +347,7 @@ func failureSchemas() object {
 				api.Unauthenticated.Detail)},
 			property{name: "code", schema: object{{"type", "string"},
 				{"description",
-					"Only where a program must tell this case from others of its status."},
+					"Only where a program must distinguish this case from others of its status."},
 				{"enum", []any{api.OutcomeUnknown.Code, api.WrongNonce.Code}}}, optional: true},
 			property{name: "last", schema: object{{"type", "integer"},
 				{"description", "Of a wrong nonce: the last one of the key."}, {"minimum", 0},

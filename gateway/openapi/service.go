@@ -24,7 +24,7 @@ func serviceDescriptions() []description {
 			summary: "Is the exchange up?",
 			text: "Answers 200 while the engine is up and its store confirms that it is the " +
 				"exchange's own. Maintenance does not count: the exchange is ready then, and " +
-				"says of POSTs that it is in maintenance.",
+				"refuses POSTs as in maintenance.",
 			status: 200, success: "It is.", answer: reference("schemas", "Status"),
 			failures: append([]*api.Failure{api.Paused}, engineFailures...)},
 		{method: "GET", path: "/leaderz", id: "getLeadership", tag: tagService,
@@ -44,7 +44,7 @@ func serviceDescriptions() []description {
 			text: "All that a client should know before its first order: the rules of each pair " +
 				"and whether it trades, the limits that hold for each client, and whether there " +
 				"is maintenance. A request that is signed, with a key of the permission `read`, " +
-				"is answered as a private one, and told how to pay in, too.",
+				"is answered as a private one, with the deposit instructions.",
 			status: 200, success: "Rules and limits.",
 			answer: reference("schemas", "ExchangeInfo")},
 		{method: "GET", path: "/api/openapi.json", id: "getDocument", tag: tagService,

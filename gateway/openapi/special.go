@@ -152,9 +152,9 @@ func placedProperties() []property {
 
 func specialSchemas() object {
 	return object{
-		{"PlacedOrder", recordSchema("What became of a new order at once.",
+		{"PlacedOrder", recordSchema("The immediate result of a new order.",
 			placedProperties()...)},
-		{"AmendedOrder", recordSchema("What became of an order that was changed.",
+		{"AmendedOrder", recordSchema("The result of a changed order.",
 			append(placedProperties(), property{name: "priority", schema: choiceSchema("string",
 				"Whether it has kept its place in the book.", "kept", "lost")})...)},
 		{"PreventedOrder", recordSchema("An order of the account's own that was cancelled "+
@@ -206,7 +206,7 @@ func specialBodies() object {
 	return object{
 		{"AmendOrder", recordSchema("Which order to change, and how: order or client_order_id is "+
 			"needed.", amendProperties()...)},
-		{"NewTradingSettings", recordSchema("What is to hold from now on.",
+		{"NewTradingSettings", recordSchema("The settings from now on.",
 			property{name: "self_trade", schema: settingSchema()})},
 		{"CancelAfter", recordSchema("When to cancel, and what.",
 			property{name: "timeout", schema: object{{"description",
@@ -287,10 +287,10 @@ func specialDescriptions() []description {
 	return []description{amendDescription(), batchDescription(),
 		{method: "POST", path: "/api/v1/order-test", id: "testOrder", tag: tagOrders,
 			summary: "Try an order",
-			text: "Takes what placing an order takes, and places none. It tells the price and " +
-				"the money that the order would have, and whether it would trade at once. What " +
-				"placing it would be refused for is refused here, as far as that needs no look " +
-				"into the book.",
+			text: "Takes what placing an order takes, and places none. It returns the price " +
+				"and the money that the order would have, and whether it would trade at once. " +
+				"Refusals are those of placing it, except those that depend " +
+				"on the book.",
 			body: "NewOrder", status: 200, success: "The order is possible.",
 			answer: reference("schemas", "TestedOrder"),
 			refusals: append(orderRefusals()[:4:4], append(marketRefusals(api.NoLiquidity,
@@ -301,7 +301,7 @@ func specialDescriptions() []description {
 				api.BookFull}},
 		{method: "GET", path: "/api/v1/trading-settings", id: "getTradingSettings",
 			tag: tagOrders, summary: "Trading settings",
-			text:   "What orders of the account do that say nothing about it themselves.",
+			text:   "Defaults for orders of the account that do not set them.",
 			status: 200, success: "The settings.",
 			answer: reference("schemas", "TradingSettings")},
 		{method: "POST", path: "/api/v1/trading-settings", id: "setTradingSettings",
@@ -332,7 +332,7 @@ func amendDescription() description {
 		tag: tagOrders, summary: "Change an order",
 		text: "Changes an open order, named by its id or, without `order`, by its " +
 			"`client_order_id`. It keeps its place in the book if its price stays and its amount " +
-			"does not grow. Otherwise it goes behind all others at its price or, where it meets " +
+			"does not grow. Otherwise it goes after all others at its price or, where it meets " +
 			"the other side, trades first. On a halted pair only what keeps its place can be " +
 			"changed, and orders that wait for a trigger.",
 		body: "AmendOrder", status: 200, success: "The order is changed.",

@@ -24,19 +24,20 @@ var accountRoutes = []route{
 	{"GET account", do(showAccount), atLeader, "An account at one moment",
 		"Its holdings, its newest open orders, and its pending withdraws."},
 	{"POST accounts/email", do(setEmail), atLeader, "Change an account's e-mail address",
-		"Both addresses are told, and the account's withdraws are held for 48 " +
+		"Both addresses receive a mail, and the account's withdraws are held for 48 " +
 			"hours. With the address that it has, nothing changes."},
 	{"POST accounts/close", do(closeAccount), atLeader, "Close an account",
-		"An account without money, open orders and pending withdraws ends for " +
-			"good, and its keys with it."},
+		"An account without money, open orders and pending withdraws is closed " +
+			"permanently, and its keys are revoked."},
 	{"POST accounts/freeze", do(freeze), atLeader, "Freeze an account, or end that",
 		"The keys of a frozen account do nothing, and its withdraws are not " +
 			"approved. Open orders stay."},
 	{"GET keys", do(listKeys), atLeader, "API keys of an account",
 		"With those that are revoked, and without secrets."},
 	{"POST keys", do(createKey), atLeader, "Make an API key",
-		"The answer alone has the secret: it is not told again."},
-	{"POST keys/revoke", do(revokeKey), atLeader, "Revoke an API key", "The key ends for good."},
+		"The answer alone has the secret: it is not shown again."},
+	{"POST keys/revoke", do(revokeKey), atLeader, "Revoke an API key",
+		"The key is revoked permanently."},
 }
 
 type accountAnswer struct {
@@ -412,7 +413,7 @@ func deposit(c *call, q *DepositRequest) (*DepositAnswer, error) {
 	if err := c.ask(w); err != nil {
 		//nolint:errorlint // the deposit was made, whatever the cause
 		return nil, fmt.Errorf("deposit %d was made, with the reference %q, but its balance "+
-			"cannot be told: %v", a.Deposit, a.Reference, err)
+			"cannot be read: %v", a.Deposit, a.Reference, err)
 	}
 	answer := &DepositAnswer{Deposit: a.Deposit, Account: a.Account, Currency: a.Currency,
 		Amount: amount, Reference: a.Reference, Repeated: a.Repeated}

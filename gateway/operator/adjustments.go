@@ -49,7 +49,7 @@ func (q *adjustment) check(c *call) (err error) {
 		return &badRequest{fmt.Sprintf("amount: %.80q is not below 0, and an adjustment only "+
 			"takes money: to credit an account use a deposit (exchange deposit)", q.Amount)}
 	case q.Reason == "" || len(q.Reason) > actors.MaxDetails:
-		return &badRequest{fmt.Sprintf("reason: say why in 1 to %d bytes, the owner is told",
+		return &badRequest{fmt.Sprintf("reason: required, 1 to %d bytes; the owner receives it",
 			actors.MaxDetails)}
 	}
 	if err := line("reason", q.Reason); err != nil {
@@ -122,7 +122,7 @@ func (q *adjustment) answer(c *call, id uint64, repeated bool) (*adjustmentAnswe
 	if err := c.ask(w); err != nil {
 		//nolint:errorlint // the adjustment was made, whatever the cause
 		return nil, fmt.Errorf("adjustment %d was made, with the reference %q, but the balance "+
-			"cannot be told: %v", id, q.Reference, err)
+			"cannot be read: %v", id, q.Reference, err)
 	}
 	for _, h := range w.Holdings {
 		if h.Currency == q.currency {

@@ -17,7 +17,7 @@ import (
 
 var clusterRoutes = []route{
 	{"GET cluster", do(showCluster), asked, "The nodes of the cluster",
-		"As the node that is asked knows them: each node answers itself."},
+		"As the asked node sees them: each node answers itself."},
 	{"GET cluster/hash", do(showHash), asked, "A digest of a node's state",
 		"Each node answers itself."},
 	{"POST cluster/transfer", do(transfer), leads, "Hand the lead over",
@@ -139,9 +139,9 @@ func (s *Standing) change() string {
 		case n.Role == Leaving:
 			return "node " + n.Name + " leaves"
 		case n.Replaces != "":
-			return "node " + n.Name + " comes to take the place of " + n.Replaces
+			return "node " + n.Name + " is replacing " + n.Replaces
 		case n.coming():
-			return "node " + n.Name + " comes to take part"
+			return "node " + n.Name + " is joining"
 		}
 	}
 	return ""
@@ -187,10 +187,10 @@ var errNoCluster = &badRequest{"this exchange is no node of a cluster: it runs o
 type nodeAnswer struct {
 	Name     string  `json:"name"`
 	Role     string  `json:"role"`
-	Replaces string  `json:"replaces" doc:"Voter whose place it comes to take; \"\": none"`
+	Replaces string  `json:"replaces" doc:"Voter that it is replacing; \"\": none"`
 	Match    *uint64 `json:"match" doc:"Index up to which it has the log; null: not known"`
 	Lag      *uint64 `json:"lag"`
-	Silent   *uint64 `json:"silent_ticks" doc:"Ticks since it was heard of; null: not known"`
+	Silent   *uint64 `json:"silent_ticks" doc:"Ticks since its last message; null: not known"`
 	Reads    *uint8  `json:"reads" doc:"Newest format that its program reads; null: not known"`
 	Differs  *bool   `json:"config_differs" doc:"Whether its file differs; null: not known"`
 }

@@ -55,7 +55,7 @@ type MembershipAnswer struct {
 	Done bool    `json:"done" doc:"Whether the change is complete"`
 	Role string  `json:"role"`
 	Lag  *uint64 `json:"lag"`
-	Says string  `json:"says" doc:"What is still to come, or what was done"`
+	Says string  `json:"says" doc:"Remaining step, or result"`
 }
 
 // membershipHandler returns the handler of a change. Each request takes the next possible step.
@@ -168,7 +168,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	case err != nil:
 		return err
 	case n.Replaces != "":
-		return &badRequest{fmt.Sprintf("node %s comes to take the place of %s: go on with "+
+		return &badRequest{fmt.Sprintf("node %s is replacing %s: continue with "+
 			"`exchange cluster replace %[2]s %[1]s=%[3]s`", n.Name, n.Replaces, w.Address)}
 	case n.Role == Voter:
 		return nil
@@ -225,7 +225,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 			continue
 		}
 		if n.Replaces != w.Old {
-			return &badRequest{fmt.Sprintf("node %s is a %s, and does not take the place of %s",
+			return &badRequest{fmt.Sprintf("node %s is a %s, and is not replacing %s",
 				n.Name, n.Role, cmp.Or(w.Old, "any"))}
 		}
 		return cmp.Or(n.elsewhere(w), n.pending(s))
@@ -253,7 +253,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 	}
 	c.server.log.Warn("a node of the cluster is replaced", "node", w.Old, "by", w.Node, "address",
 		w.Address, "operator", c.operator)
-	c.note("had node %s at %s begin to take the place of node %s", w.Node, w.Address, w.Old)
+	c.note("had node %s at %s begin to replace node %s", w.Node, w.Address, w.Old)
 	return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 }
 

@@ -32,7 +32,7 @@ type openOrder struct {
 type openOrdersAnswer struct {
 	Orders []openOrder `json:"orders" doc:"The page"`
 	Next   uint64      `json:"next,omitempty"`
-	After  *uint64     `json:"after,omitempty" doc:"Account behind which to go on"`
+	After  *uint64     `json:"after,omitempty" doc:"Account after which to continue"`
 }
 
 // An OrdersQuery chooses open orders.
@@ -130,7 +130,7 @@ func (c *call) openOrder(o *committed.Order) openOrder {
 type keySwitchAnswer struct {
 	Account string `json:"account"`
 	Key     string `json:"key" doc:"Key that armed it"`
-	Seconds uint32 `json:"seconds" doc:"Time without a sign of life after which it cancels"`
+	Seconds uint32 `json:"seconds" doc:"Time without a refresh after which it cancels"`
 	Due     string `json:"due" doc:"When it cancels; \"\": when the key's last session ends"`
 	Session bool   `json:"session" doc:"Whether the key's sessions armed it, and not its calls"`
 	Pair    string `json:"pair,omitempty" doc:"Only orders of this pair"`

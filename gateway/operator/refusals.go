@@ -69,7 +69,7 @@ var refusals = map[string][]example{
 			`amount: "1" is not below 0, and an adjustment only takes money: to credit ` +
 				"an account use a deposit (exchange deposit)"},
 		{`{"account":"alice","currency":"BTC","amount":"-1"}`,
-			"reason: say why in 1 to 1024 bytes, the owner is told"},
+			"reason: required, 1 to 1024 bytes; the owner receives it"},
 	},
 	"GET /operator/v1/withdraws": {
 		{`account=nobody`, `there is no account "nobody"`},
@@ -81,7 +81,7 @@ var refusals = map[string][]example{
 			"details: only of a refusal; an approval has a reference"},
 	},
 	"POST /operator/v1/withdraws/refuse": {
-		{`{"withdraw":1}`, "details: say why, the owner is told"},
+		{`{"withdraw":1}`, "details: required; the owner receives them"},
 		{`{"withdraw":1,"details":"unknown address"}`, "there is no withdraw 1"},
 	},
 	"GET /operator/v1/orders": {
@@ -126,7 +126,7 @@ var refusals = map[string][]example{
 		{`{"archive":"/archive"}`,
 			"the server runs without --archive: the first records may be gone"},
 		{`{"without_authentication":true}`,
-			"without_authentication is about an archive, and none is named"},
+			"without_authentication needs archive"},
 	},
 	"GET /operator/v1/statement": {
 		{`account=nobody`, `there is no account "nobody"`},

@@ -53,7 +53,7 @@ func OriginOf(h *fasthttp.RequestHeader) string {
 
 // differs is the refusal of a relayed request whose token this node does not have.
 func (s *Server) differs(node string) string {
-	return fmt.Sprintf("node %s does not take the operator's token that node %s has passed on: "+
+	return fmt.Sprintf("node %s refuses the operator's token that node %s has forwarded: "+
 		"give all nodes the same token", s.cluster.Standing().Node, node)
 }
 
@@ -110,7 +110,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 
 // refuseUnanswered answers a relayed request that got no answer.
 func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
-	text := fmt.Sprintf("the connection to node %s, which led, has broken off", leader)
+	text := fmt.Sprintf("the connection to node %s, the leader, was lost", leader)
 	if ctx.IsPost() {
 		refuse(ctx, fasthttp.StatusServiceUnavailable, outcomeUnknown+": "+text)
 		return

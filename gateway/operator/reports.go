@@ -32,7 +32,7 @@ var reportRoutes = []route{
 		"At one sequence, in order of the accounts' ids, without balances of 0."},
 	{"GET backup", do(writeBackup).bytes(), atLeader, "A backup",
 		"The state at one sequence, and the history up to it, as one file. A " +
-			"backup that breaks off lacks its proof, which `exchange restore` " +
+			"incomplete backup lacks its proof, which `exchange restore` " +
 			"notices."},
 }
 
@@ -153,7 +153,7 @@ func auditBooks(c *call, q *AuditRequest) (any, error) {
 func (c *call) archive(dir string, authenticated bool) (audit.Archive, error) {
 	if dir == "" {
 		if !authenticated {
-			return nil, &badRequest{"without_authentication is about an archive, and none is named"}
+			return nil, &badRequest{"without_authentication needs archive"}
 		}
 		return nil, nil
 	}
@@ -202,7 +202,7 @@ func writeBackup(c *call, _ *nothing) (any, error) {
 	c.ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		patience, cancel := context.WithTimeout(context.Background(), StreamTimeout)
 		defer cancel()
-		// A backup that breaks off lacks its proof, and each reader notices.
+		// A incomplete backup lacks its proof, and each reader notices.
 		_, err := guarded(log, path, func() (any, error) {
 			if err := write(patience, w); err != nil {
 				return nil, err
@@ -211,7 +211,7 @@ func writeBackup(c *call, _ *nothing) (any, error) {
 		})
 		tasks.ended(&tasks.record.Backup, began, err, "all of it was sent", true)
 		if err != nil {
-			log.Error("a backup broke off", "error", err)
+			log.Error("a backup failed", "error", err)
 		}
 	})
 	return nil, errStreamed

@@ -105,7 +105,7 @@ func (c *call) parse(into any) error {
 		return &badRequest{"the body is not the JSON object that is expected: " + why}
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return &badRequest{"there is something behind the JSON object"}
+		return &badRequest{"there is data after the JSON object"}
 	}
 	return unique(body)
 }

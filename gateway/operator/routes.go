@@ -137,7 +137,7 @@ func newDocument() []byte {
 	o := &openapi.Outline{Title: "Operator's API", Text: introduction, Words: words,
 		Bounds: bounds, Scheme: "The operator's token. The operator's socket needs none.",
 		Header: openapi.Header{Name: "X-Operator", Pattern: operatorName.String(),
-			Text: "The operator's name in the log of actions, which is the client's own word."},
+			Text: "The operator's name in the log of actions, as the client names it."},
 		Failure: failureAnswer{}, Statuses: statuses}
 	for _, g := range groups {
 		o.Tags = append(o.Tags, g.Tag)
@@ -170,12 +170,12 @@ A body is an object of the members that are described. A member that is unknown 
 twice is refused, and the case of names does not matter.
 
 A refusal is ` + "`" + `{"error": "..."}` + "`" + `, for people. Of a POST, 503 with Retry-After says
-that nothing was done, and 503 without it that the outcome is not known: look before you send it
+that nothing was done, and 503 without it that the outcome is unknown: check before you send it
 again. A request with the state that is there already, or with a reference that is known, is
 answered with ` + "`" + `"repeated": true` + "`" + `, where the answer has that member, so a repeat
-is safe. Otherwise 400 says that it is so already.
+is safe. Otherwise the answer is 400, and its text says so.
 
-A node of a cluster that follows passes a request on to the node that leads, unless the description
+A node of a cluster that follows forwards a request to the leader, unless the description
 says that each node answers itself. The listener also serves /metrics, in the form of Prometheus,
 and /debug/pprof.`
 

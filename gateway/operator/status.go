@@ -65,7 +65,7 @@ type statusAnswer struct {
 type (
 	storeSize struct {
 		Name  string `json:"name"`
-		Bytes *int64 `json:"bytes" doc:"Its size; null: it does not tell"`
+		Bytes *int64 `json:"bytes" doc:"Its size; null: unknown"`
 	}
 	// A seat is the answering node's role in its cluster.
 	seat struct {
@@ -80,7 +80,7 @@ type (
 		Rows    int64  `json:"rows" doc:"Rows"`
 	}
 	snapshot struct {
-		Lag   uint64 `json:"lag_records" doc:"Records behind it"`
+		Lag   uint64 `json:"lag_records" doc:"Records after it"`
 		Age   int64  `json:"age_seconds" doc:"Its age in seconds"`
 		Bytes int64  `json:"bytes" doc:"Its size"`
 	}

@@ -96,7 +96,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 		return
 	}
 	if err != nil {
-		result, ok = "it broke off: "+err.Error(), false
+		result, ok = "it failed: "+err.Error(), false
 	}
 	result = strings.ToValidUTF8(result[:min(len(result), resultBytes)], "")
 	x := &taskEnded{clock(began.UnixMicro()), clock(time.Now().UnixMicro()), ok, result}

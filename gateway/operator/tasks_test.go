@@ -34,7 +34,7 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 		}
 		backup, audit := of.tasks.newest()
 		if backup.OK || audit.OK || backup.Began != clock(began.Add(time.Hour).UnixMicro()) ||
-			audit.Result != "it broke off: broken off" {
+			audit.Result != "it failed: broken off" {
 			t.Errorf("the newest are %.200v and %v", backup, audit)
 		}
 	}

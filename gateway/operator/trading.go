@@ -82,8 +82,8 @@ func (c *call) haltAll(on bool) (any, error) {
 			return nil, err
 		case err != nil: // not wrapped: some of it is done
 			//nolint:errorlint // see above
-			return nil, fmt.Errorf("%d pairs are done, and %s is not, or that is not known; those "+
-				"behind it are not: %v", len(list), p.Name, err)
+			return nil, fmt.Errorf("%d pairs are done, and %s is not, or that is not known; "+
+				"those after it are not: %v", len(list), p.Name, err)
 		}
 		list = append(list, HaltAnswer{Pair: a.Pair, On: a.On, Repeated: a.Repeated})
 	}

@@ -23,8 +23,8 @@ var moneyRoutes = []route{
 	{"POST withdraws/approve", do(approveWithdrawal), atLeader, "Approve a withdraw",
 		"The amount leaves the balance."},
 	{"POST withdraws/refuse", do(refuseWithdrawal), atLeader, "Refuse a withdraw",
-		"The amount is available again. `details` is required, and the owner is " +
-			"told."},
+		"The amount is available again. `details` is required; the owner " +
+			"receives it."},
 }
 
 type withdrawalAnswer struct {
@@ -102,7 +102,7 @@ type decision struct {
 func (q *decision) check(to uint8) error {
 	switch {
 	case to == event.WithdrawalRefused && q.Details == "":
-		return &badRequest{"details: say why, the owner is told"}
+		return &badRequest{"details: required; the owner receives them"}
 	case to == event.WithdrawalApproved && q.Details != "":
 		return &badRequest{"details: only of a refusal; an approval has a reference"}
 	case to == event.WithdrawalRefused && q.Reference != "":

@@ -63,7 +63,7 @@ func TestPageListsClientLimits(t *testing.T) {
 		fmt.Sprintf("A client may have %d names.", maxNames),
 		fmt.Sprintf("for %d seconds.", int(challengeLife.Seconds())),
 		fmt.Sprintf("A key may be logged in on %d sockets of one node.", loginsPerKey),
-		fmt.Sprintf("%d may be on their way (`stream.orders_in_flight`), and %d more wait;",
+		fmt.Sprintf("%d may be in flight (`stream.orders_in_flight`), and %d more wait;",
 			usualInFlight, maxWaiting),
 	} {
 		if !strings.Contains(text, limit) {

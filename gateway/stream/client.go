@@ -174,7 +174,7 @@ func (s *shard) partAll(c *client, n *name) {
 var (
 	errNames   = errors.New("too many channels: a client may have " + strconv.Itoa(maxNames))
 	errRequest = errors.New(
-		"too many channels in one request: this one and what follows it were not looked at, for " +
+		"too many channels in one request: this one and those after it were ignored, for " +
 			"it may have " + strconv.Itoa(maxNames))
 	errWaiting = errors.New("too many requests wait for their answers: a client may have " +
 		strconv.Itoa(maxNames))

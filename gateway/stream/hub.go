@@ -178,7 +178,7 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 }
 
 // errNotCurrent refuses a client that would get a possibly stale state.
-var errNotCurrent = errors.New("this node does not know whether it leads: connect again")
+var errNotCurrent = errors.New("this node has no confirmed leader: connect again")
 
 // handleEvent handles a packet of the client, in its hook.
 func (c *client) handleEvent(e *socketio.Event) {

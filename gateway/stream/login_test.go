@@ -102,8 +102,8 @@ func TestAccountEventsAreRefusedAtFollower(t *testing.T) {
 		w.findKeys()
 		l := w.listen()
 		l.subscribe("trades.BTC_USDT")
-		const says = `{"status":503,"body":{"detail":"This node follows, and does not answer ` +
-			`this. Node b leads."},"retry_after":1}`
+		const says = `{"status":503,"body":{"detail":"This node is a follower and does not serve ` +
+			`this request. Node b leads."},"retry_after":1}`
 		for _, name := range []string{"challenge", "login", "logout", "own.subscribe",
 			"own.unsubscribe", "order", "order-cancel", "order-batch"} {
 			if got := l.ask(name, map[string]string{}); got != says {
@@ -183,8 +183,8 @@ func testLoginsPerKeyAreBounded(t *testing.T) {
 		all = append(all, l)
 	}
 	l := w.listen()
-	const full = `{"status":400,"body":{"detail":"This key is logged in on as many sockets as it ` +
-		`may be: log out on one first."}}`
+	const full = `{"status":400,"body":{"detail":"This key is logged in on too many ` +
+		`sockets: log out on one first."}}`
 	if got := l.login("key-trader-0"); got != full {
 		t.Error(got)
 	}

@@ -164,7 +164,7 @@ func testNoEventsAfterRevocation(t *testing.T) {
 			t.Error(got)
 		}
 		if l.mu.Lock(); len(l.got) > 0 {
-			t.Errorf("it still hears %s", l.got[0].body)
+			t.Errorf("it still receives %s", l.got[0].body)
 		}
 		l.mu.Unlock()
 	}

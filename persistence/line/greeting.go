@@ -26,7 +26,7 @@ type Greeting struct {
 const maxGreeting = 1 << 10
 
 // ErrPurpose: see Meet.
-var ErrPurpose = errors.New("it is not for anything that is done here for its other end")
+var ErrPurpose = errors.New("it is not for a service of this node")
 
 // Greet states what a connection is for, and returns the answer's body. version is that of all
 // messages after the greeting. An error has the reason if the other side refuses. ctx, which must
@@ -84,7 +84,7 @@ func (g *Greeting) Take(body []byte) error { return g.answer("", body) }
 
 // Refuse sends the reason to the other side, and closes the connection.
 func (g *Greeting) Refuse(why error) {
-	g.answer(cmp.Or(why.Error(), "it says not why"), nil) //nolint:errcheck // the connection ends
+	g.answer(cmp.Or(why.Error(), "without a reason"), nil) //nolint:errcheck // the connection ends
 	g.Conn.Close()
 }
 

@@ -180,7 +180,7 @@ type remote struct {
 	text string
 }
 
-func (r *remote) Error() string { return "the other side says: " + r.text }
+func (r *remote) Error() string { return "the other side reports: " + r.text }
 
 func (r *remote) Unwrap() error { return r.kind }
 

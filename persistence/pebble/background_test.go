@@ -38,7 +38,7 @@ func impatient() (*background, chan error) {
 	}, fatalErrs
 }
 
-// On a disk that is nearly full small compactions succeed for ever, and no flush does.
+// On a disk that is nearly full small compactions succeed without end, and no flush does.
 func TestFailingFlushesEndProcessDespiteCompactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, compaction := range map[string]error{"succeed": nil,

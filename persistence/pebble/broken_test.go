@@ -207,7 +207,7 @@ func TestTablesAreRewrittenForAWhile(t *testing.T) {
 }
 
 // A start writes tables of the records in Pebble's log. A start without disk space for tables ends,
-// because Pebble would try for ever, without a pause.
+// because Pebble would retry without end or pause.
 func TestStartThatCannotWriteTablesEnds(t *testing.T) {
 	b := newBroken()
 	s, tok, seq := mustOpen(t, "data", Options{files: b.fs})

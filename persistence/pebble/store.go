@@ -38,7 +38,7 @@ type Options struct {
 	engine string // name of the journal in the folder; "": "main"
 	files  vfs.FS // file system of everything that the store reads and writes; nil: the disk
 	// fatal is called with the error of a write that must not be ignored. If it returns, its
-	// goroutine waits for ever with all its locks, as if the process had ended. The store can then
+	// goroutine blocks with all its locks, as if the process had ended. The store can then
 	// not even be closed. nil: the process ends with 75, or with 70 if the error is ErrCorrupt.
 	fatal           func(error)
 	pause, patience time.Duration // 0: the usual ones

@@ -81,7 +81,7 @@ func voterOf(members []machine.Member, name string) uint64 {
 }
 
 // change requests a membership change of leaders, until one of them has applied it. Answers may be
-// lost, so the request is repeated; once made holds, it holds for ever.
+// lost, so the request is repeated; once made holds, it always holds.
 func (r *liveCluster) change(what string, ask func(ctx context.Context, s *store) error,
 	made func(members []machine.Member) bool) {
 	r.Helper()

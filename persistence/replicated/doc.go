@@ -20,7 +20,7 @@
 // and wins it again continues under its token, if no other owner came between. When Acquire
 // returns, this node has applied each earlier entry that will ever count. A node that stops leading
 // answers all callers that the outcome is unknown: an error that is not persistence.Definite. A
-// token below the newest one applied here is fenced for ever, and any node can refuse it.
+// token below the newest one applied here is fenced permanently, and any node can refuse it.
 //
 // # What no node may do
 //

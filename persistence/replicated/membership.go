@@ -252,14 +252,14 @@ func (n *node) checkChange(e *machine.Entry, before, after []machine.Member) err
 		if p := progress[m.ID]; e.Kind == machine.Promote && m.Name == e.Name &&
 			(p.Match == 0 || p.Match+maxLag < last ||
 				n.tickCount-n.lastFrame[m.ID] > electionTicks) {
-			return fmt.Errorf("%w: node %q has the log up to entry %d of %d, and was last heard "+
-				"of %d ticks ago: it is promoted once it has the log and is heard of",
+			return fmt.Errorf("%w: node %q has the log up to entry %d of %d, and its last "+
+				"message came %d ticks ago: it is promoted once it has the log and responds",
 				persistence.ErrInvalid, e.Name, p.Match, last, n.tickCount-n.lastFrame[m.ID])
 		}
 	}
 	if 2*living <= voters && e.Kind != machine.Join {
-		return fmt.Errorf("%w: of the %d voters that there would be %d are heard of and not too "+
-			"far behind, and they are no majority; bring the others back first, or replace them",
+		return fmt.Errorf("%w: of the %d resulting voters %d respond and are not too "+
+			"far behind, which is no majority; bring the others back first, or replace them",
 			persistence.ErrInvalid, voters, living)
 	}
 	own := func(m machine.Member) bool { return m.ID == n.id && m.Role == machine.Voter }

@@ -87,7 +87,7 @@ func (s *Survival) run(files vfs.FS, dir string) (_ *Survivor, err error) {
 	switch {
 	case log.Fresh():
 		return nil, fmt.Errorf("%w: the cluster has not begun: empty the nodes' folders and form "+
-			"it anew", persistence.ErrInvalid)
+			"it again", persistence.ErrInvalid)
 	case !voter:
 		return nil, fmt.Errorf("%w: node %q is no voter as far as its log says, so it may lack "+
 			"the end of what it was to get", persistence.ErrInvalid, s.Node)

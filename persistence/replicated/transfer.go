@@ -20,10 +20,10 @@ const (
 )
 
 var (
-	errNoTarget = errors.New("the node lacks too much of the log, is not heard of, or " +
-		"is no voter")
+	errNoTarget = errors.New("the node lacks too much of the log, does not respond, " +
+		"or is no voter")
 	errTransferring    = errors.New("this node hands the lead over already")
-	errTransferTimeout = errors.New("this node leads on: the other one did not take the lead " +
+	errTransferTimeout = errors.New("this node still leads: the other one did not take the lead " +
 		"in time")
 )
 

@@ -60,19 +60,19 @@ var injections = []injection{
 		open: onPebble, inject: (*chaos).killExchange},
 	{name: "kill -9 of the exchange, on Redis", what: "started again", full: 100, open: onRedis,
 		inject: (*chaos).killExchange},
-	{name: "kill -9 of Redis", what: "started again; the exchange goes on", full: 100,
+	{name: "kill -9 of Redis", what: "started again; the exchange resumes", full: 100,
 		sampled: true, open: onRedis, inject: (*chaos).killRedis},
 	{name: "kill -9 of both at once", what: "both started again", full: 10, sampled: true,
 		open: onRedis, inject: (*chaos).killBoth},
 	{name: "SIGTERM of the exchange", what: "ends with code 0 and is started again", full: 10,
 		open: onPebble, inject: (*chaos).terminate},
-	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it goes on", full: 10, sampled: true,
+	{name: "SIGSTOP of the exchange", what: "SIGCONT, and it resumes", full: 10, sampled: true,
 		open: onPebble, inject: (*chaos).stopExchange},
 	{name: "SIGSTOP of Redis", what: "SIGCONT when orders are refused", full: 10, sampled: true,
 		open: onRedis, inject: (*chaos).stopRedis},
-	{name: "network: every piece late", what: "goes on, slower", full: 10, sampled: true,
+	{name: "network: every piece late", what: "continues, slower", full: 10, sampled: true,
 		open: behindRelay, inject: func(c *chaos) { c.slowly(delay) }},
-	{name: "network: little bandwidth", what: "goes on, slower", full: 10, open: behindRelay,
+	{name: "network: little bandwidth", what: "continues, slower", full: 10, open: behindRelay,
 		inject: func(c *chaos) { c.slowly(trickle) }},
 	{name: "network: connections reset", what: "connects again", full: 10, sampled: true,
 		open: behindRelay, inject: (*chaos).resetOften},
@@ -81,10 +81,10 @@ var injections = []injection{
 	{name: "network: only answers are lost", what: "appends are repeated until they are answered",
 		full: 10, sampled: true, open: behindRelay,
 		inject: func(c *chaos) { c.cutOff(dropAnswers) }},
-	{name: "full disk under Pebble", what: "ends or refuses; goes on when there is room", full: 5,
+	{name: "full disk under Pebble", what: "ends or refuses; resumes when there is room", full: 5,
 		sampled: true, open: onSmallPebble, inject: (*chaos).fillDisk},
 	{name: "a start on a full disk, on Pebble",
-		what: "says so and ends with code 75, or finds room; goes on when there is room", full: 5,
+		what: "says so and ends with code 75, or finds room; resumes when there is room", full: 5,
 		sampled: true, open: onFullPebble, inject: (*chaos).startFull},
 	{name: "a bit flipped in each kind of file of Pebble's folder, on copies",
 		what: "refused with code 70, or the audit says so, or nothing has changed", full: 3,
@@ -93,7 +93,7 @@ var injections = []injection{
 		what: "Redis or the exchange refuses it, or deposits or the audit say so, or nothing has " +
 			"changed",
 		full: 3, sampled: true, open: onRedis, inject: (*chaos).flipInRedis},
-	{name: "full disk under Redis", what: "orders are refused; goes on when there is room", full: 5,
+	{name: "full disk under Redis", what: "orders are refused; resumes when there is room", full: 5,
 		open: onSmallRedis, inject: (*chaos).fillDisk},
 	{name: "a second exchange on one Redis, by mistake",
 		what: "waits, or is refused on the same data folder; the first serves on", full: 10,
@@ -110,16 +110,16 @@ var injections = []injection{
 	{name: "Redis loses acknowledged records beside a standby",
 		what: "no exchange serves the rest: each ends with code 70, also when started again; in " +
 			"about half of the rounds " +
-			"one is told to accept the loss, and a standby that was refused stands by again; " +
-			"goes on when Redis has all again",
+			"one is started with the loss accepted, and a standby that was refused stands by " +
+			"again; resumes when Redis has all again",
 		full: 10, sampled: true, open: onRedis,
 		inject: func(c *chaos) { c.loseTail(c.random.IntN(2) == 0, c.random.IntN(2) == 0) }},
 	{name: "Redis hangs for 5 s beside a standby",
-		what: "the exchange goes on, and the standby waits", full: 10, sampled: true, open: onRedis,
-		inject: (*chaos).hang},
+		what: "the exchange continues, and the standby waits", full: 10, sampled: true,
+		open: onRedis, inject: (*chaos).hang},
 	{name: "two starts at once", what: "one serves, and the other waits", full: 10, sampled: true,
 		open: onRedis, inject: (*chaos).twoStarts},
-	{name: "clock an hour forward and back", what: "goes on", full: 10, open: withClock,
+	{name: "clock an hour forward and back", what: "continues", full: 10, open: withClock,
 		inject: (*chaos).jump},
 	{name: "Redis out of memory", what: "orders are refused until there is memory", full: 5,
 		sampled: true, open: onRedis, inject: (*chaos).outOfMemory},
@@ -154,7 +154,7 @@ var injections = []injection{
 
 // Outcomes of backups and restores.
 const (
-	backedUp  = "has what was acknowledged before the backup, in a new history, and goes on"
+	backedUp  = "has what was acknowledged before the backup, in a new history, and resumes"
 	brokenOff = "what is there by half is never served; the same command says to empty it, and " +
 		"then succeeds"
 )

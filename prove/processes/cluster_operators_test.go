@@ -102,8 +102,8 @@ func TestOperatorsNeedTheTokenOfTheLeader(t *testing.T) {
 		if code == 0 {
 			t.Fatal("the token is taken:", out)
 		}
-		return code == 64 && text == "" && strings.Contains(more, fmt.Sprintf("node %s does not "+
-			"take the operator's token that node %s has passed on: give all nodes the same token",
+		return code == 64 && text == "" && strings.Contains(more, fmt.Sprintf("node %s refuses "+
+			"the operator's token that node %s has forwarded: give all nodes the same token",
 			c.name(led), c.name(stranger)))
 	})
 	if out := c.command(led, "account", "list"); strings.Contains(out, "mallory") {

@@ -394,7 +394,7 @@ func TestANodeSurvivesTheOthers(t *testing.T) {
 		t.Fatalf("without --yes it ends with %d: %s", code, text)
 	}
 	out, text, code := led.Command(survive(led, "--yes")...)
-	if code != 0 || !strings.Contains(out, "goes on alone behind sequence") {
+	if code != 0 || !strings.Contains(out, "continues alone after sequence") {
 		t.Fatalf("it ends with %d: %s%s", code, out, text)
 	}
 	led.Start()

@@ -71,7 +71,7 @@ func TestADemoServesWithoutItsMarket(t *testing.T) {
 		before := len(s.Log())
 		s.Start()
 		exchangetest.Eventually(t, "the log says "+why, func() bool {
-			_, after, _ := strings.Cut(s.Log()[before:], "the demo's market does not trade for now")
+			_, after, _ := strings.Cut(s.Log()[before:], "the demo's market is not trading")
 			return strings.Contains(after, why)
 		})
 	}

@@ -72,7 +72,7 @@ reload) kill -HUP $(cat $pid) ;;
 enable) start ;; # --now
 disable) stop ;; # --now
 daemon-reload) ;;
-*) echo "this systemctl knows no $1" >&2; exit 1 ;;
+*) echo "this systemctl has no $1" >&2; exit 1 ;;
 esac
 `
 

@@ -115,7 +115,7 @@ func TestAStandbyServesNoStoreThatWasEmptied(t *testing.T) {
 	endsWith(t, second, 70, "a standby of a Redis that was emptied")
 	// not with 77: there is no other one
 	endsWith(t, c.s, 70, "an exchange whose Redis was emptied")
-	if !strings.Contains(c.s.Log(), "knows no owner of this engine") {
+	if !strings.Contains(c.s.Log(), "has no owner of this engine") {
 		t.Errorf("it says\n%s", c.s.Log())
 	}
 	second.Refuses(70, "the store has lost a tail")

@@ -203,7 +203,7 @@ func TestTheServersKeyIsRotatedByItsCommands(t *testing.T) {
 		s.Start()
 	}
 	start()
-	if !strings.Contains(s.Log(), "the secrets of API keys were sealed anew") {
+	if !strings.Contains(s.Log(), "the secrets of API keys were sealed with the current key") {
 		t.Error("nothing was sealed again")
 	}
 	w.load(100, s.Kill) // nothing of the start is lost by a crash

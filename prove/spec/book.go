@@ -124,7 +124,7 @@ func (b *Book) Find(id uint64) *Order {
 	return nil
 }
 
-// Rest inserts an order behind those of its price and before those of worse ones. The book displays
+// Rest inserts an order after those of its price and before those of worse ones. The book displays
 // all of it, or the part that it names.
 func (b *Book) Rest(o *Order) {
 	o.Waits = false
@@ -270,7 +270,7 @@ func (b *Book) Match(t Taker) MatchResult {
 }
 
 // fill takes an amount of the first order. When its displayed part is used up, the next part
-// follows, behind all other orders at its price.
+// follows, after all other orders at its price.
 func (b *Book) fill(m *Order, n money.Amount, k *MatchResult) {
 	m.Remaining -= n
 	m.Shown -= n

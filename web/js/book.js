@@ -15,7 +15,7 @@ import { fromNumber, ONE, parse } from "./format.js";
 export class Book {
 	/** Levels of a side, best first. @type {Record<"sell" | "buy", Level[]>} */
 	sides = { sell: [], buy: [] };
-	/** The number of the last change; null: the whole book is on its way. @type {number | null} */
+	/** The number of the last change; null: the whole book is in flight. @type {number | null} */
 	updateId = null;
 
 	/** It has the best 20 prices of each side alone. */

@@ -36,7 +36,7 @@ func WriteBeside(folder string, write func(*os.File) (name string, err error)) e
 		return WithExit(ExitUnavailable, err) // such as a full disk
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
-		return WithExit(SystemCode(err), fmt.Errorf("the file cannot get its name: %w", err))
+		return WithExit(SystemCode(err), fmt.Errorf("the file cannot be renamed: %w", err))
 	}
 	return WithExit(ExitUnavailable, SyncFolder(folder))
 }
@@ -49,7 +49,7 @@ func MayMakeFolder(dir string) error { return WithExit(ExitUsage, MissingAbove(d
 func MissingAbove(dir string) error {
 	above := filepath.Dir(filepath.Clean(dir))
 	if _, err := os.Stat(above); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s, in which %s is to be made: make it, or mount "+
+		return fmt.Errorf("the folder %s for %s does not exist: create it, or mount "+
 			"its disk; nothing was written", above, filepath.Base(dir))
 	}
 	return nil

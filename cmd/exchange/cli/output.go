@@ -24,8 +24,8 @@ func (w *outputWriter) Write(b []byte) (int, error) {
 	if err != nil {
 		w.err = WithExit(ExitUnavailable,
 			fmt.Errorf(
-				"standard output cannot be written, what was asked for may be done all the "+
-					"same: %w", err))
+				"cannot write standard output; the command may have been "+
+					"carried out: %w", err))
 	}
 	return n, w.err
 }

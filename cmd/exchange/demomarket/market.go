@@ -210,7 +210,7 @@ func (m *Market) Run(ctx context.Context) {
 		}
 		if text := fmt.Sprint(err); err != nil && text != said {
 			said = text
-			m.engine.Log().Info("the demo's market does nothing for now", "error", err)
+			m.engine.Log().Info("the demo's market is paused", "error", err)
 		}
 	}
 }

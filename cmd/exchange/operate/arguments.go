@@ -136,7 +136,7 @@ func readNetworks(given []string) ([]string, error) {
 		if n != n.Masked() {
 			return nil,
 				cli.Usage(
-					"--allow is %q, which has bits behind its prefix: write %s, or %s for the "+
+					"--allow is %q, which has bits set after its prefix: write %s, or %s for the "+
 						"one address", s, n.Masked(), n.Addr())
 		}
 		if text := n.String(); !slices.Contains(networks, text) {
@@ -162,7 +162,7 @@ func readRate(flag, s string) (money.Rate, error) {
 	if err != nil {
 		return 0,
 			cli.Usage(
-				"%s is %q: write a fraction from 0 to 1 with at most 8 digits behind the point, "+
+				"%s is %q: write a fraction from 0 to 1 with at most 8 digits after the point, "+
 					"such as 0.001 for 0.1 %%", flag, s)
 	}
 	return r, nil

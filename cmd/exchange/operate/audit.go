@@ -15,21 +15,20 @@ import (
 
 // The operator's command that starts an audit of the books.
 
-const auditHelp = `Derives every balance, reserve, open order and pending withdraw anew, from the oldest kept snapshot and the
-journal after it, and compares them with what the running exchange has: its committed state,
-	its wallets
-and books at work, and in the store the wallets, nonces, deposits and withdraws,
-	and every row of the history
-that the replayed records gave rise to, as far as it is kept. Per currency,
-	all deposits less all withdraws and
-adjustments must be all balances. Commands of clients wait for the moment that the wallets and books are looked at; all else goes on.
+const auditHelp = `Recomputes every balance, reserve, open order and pending withdraw from the oldest kept snapshot and
+the journal after it. It compares them with the running exchange: its committed state, its working
+wallets and books, and in the store the wallets, nonces, deposits and withdraws, and every kept row
+of the history that the replayed records produced. Per currency, all deposits less all withdraws and
+adjustments must be the sum of all balances. Clients' commands pause while the wallets and books are
+compared; everything else continues.
 
-With --archive it begins at the very first record instead, with what ` +
-	"`exchange serve --archive`" + ` kept in DIR; or, if that
-archive was begun late or after a restore,
-	at the state that it begins with. Each part must be authentic: written under
-the server's secret key or one that was retired from its file, by the same exchange, behind the part before it.
---without-authentication takes the parts as they are: a writer of the folder decides what is compared.
+With --archive it starts at the first record instead, from the archive that
+` +
+	"`exchange serve --archive`" + ` keeps in DIR. If that archive was begun late or after a restore, it
+starts at the archive's first state. Each part must be authentic: written by the same exchange under
+the server's secret key or one that was retired from its file, in sequence after the part before it.
+--without-authentication accepts the parts unchecked: a writer of the folder decides what is
+compared.
 
 Exits with 70 if there is any difference.`
 
@@ -38,19 +37,19 @@ func (p *Commands) auditCommand() *cobra.Command {
 	var without bool
 	c := &cobra.Command{
 		Use:   "audit [--archive DIR]",
-		Short: "Derive all balances and orders anew and compare them with the running exchange",
+		Short: "Recompute all balances and orders and compare them with the running exchange",
 		Long:  auditHelp,
 		Args:  cli.Takes(),
 	}
 	c.Flags().StringVar(&archive, "archive", "",
-		"begin where the archive begins that the server keeps in this folder, with the very "+
+		"start at the beginning of the server's archive in this folder, the "+
 			"first record if it has that")
 	c.Flags().BoolVar(&without, "without-authentication", false,
-		"take the archive's parts as they are, without a proof that the exchange wrote them")
+		"accept the archive's parts unchecked, without proof that the exchange wrote them")
 	c.RunE = cli.Run(func(ctx context.Context, _ []string) error {
 		var in operator.AuditRequest
 		if without && !c.Flags().Changed("archive") {
-			return cli.Usage("--without-authentication is about an archive: name it with --archive")
+			return cli.Usage("--without-authentication needs --archive")
 		}
 		if c.Flags().Changed("archive") {
 			if archive == "" {

@@ -25,16 +25,16 @@ type backupAnswer struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-const backupHelp = `Writes a backup of everything that the running exchange remembers at one moment into DIR: its state, and the
-history up to then. The exchange goes on meanwhile. The file gets its name,
-	exchange-SEQUENCE.backup, when it is
-whole and was read back without a fault; only its owner can read it.
+const backupHelp = `Writes a backup of the running exchange at one moment into DIR: its state, and the history up to
+then. The exchange keeps running. The file is renamed to exchange-SEQUENCE.backup once it is complete
+and was verified; only its owner can read it.
 
-` + "`exchange restore`" + ` fills an empty store from it, of the same kind or of another.
+` +
+	"`exchange restore`" + ` fills an empty store from it, of the same kind or of another.
 
-The backup does not have the server's secret key (exchange.key), which the API secrets in it are sealed with, and the
-whole backup is authenticated with: a restore needs it. Keep a copy of the key,
-	but not in the same place.`
+The backup does not contain the server's secret key (exchange.key), which seals the API secrets in it
+and authenticates the whole backup: a restore needs it. Keep a copy of the key, but not in the same
+place.`
 
 func (p *Commands) backupCommand() *cobra.Command {
 	return &cobra.Command{
@@ -44,7 +44,7 @@ func (p *Commands) backupCommand() *cobra.Command {
 		Args:  cli.Takes("DIR"),
 		RunE: cli.Run(func(ctx context.Context, args []string) error {
 			if args[0] == "" {
-				return cli.Usage("backup needs DIR, which is empty")
+				return cli.Usage("DIR is empty: name the folder for the backup")
 			}
 			return p.backup(ctx, args[0])
 		}),
@@ -84,8 +84,8 @@ func (p *Commands) backup(ctx context.Context, dir string) error {
 		if err != nil {
 			return "", cli.WithExit(cli.ExitUnavailable,
 				fmt.Errorf(
-					"the backup from %s is not whole and is thrown away: %w; the log of the "+
-						"server may say why", c.address, err))
+					"the backup from %s is incomplete and was discarded: %w; "+
+						"see the server's log", c.address, err))
 		}
 		for _, n := range info.Rows {
 			a.Rows += n

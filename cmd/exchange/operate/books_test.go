@@ -223,7 +223,7 @@ func TestExportedBalancesAddUpToTheSumsOfTheExchange(t *testing.T) {
 		{`{"currency":"BTC","balances":1`, `{"currency":"ETH","balances":1`, cli.ExitBroken,
 			"the rows have 0 ETH"},
 		{`"rows":2`, `"rows":3`, cli.ExitUnavailable,
-			"2 balances have come, the exchange speaks of 3"},
+			"2 balances were received, the exchange reports 3"},
 		{`"balance":0.5`, `"balance":"x"`, cli.ExitUnavailable,
 			"is not one of an exchange's operator"},
 		{`"sequence":41,"totals"`, `"totals"`, cli.ExitUnavailable, "is not one of an exchange's"},
@@ -274,11 +274,11 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 				"broke off and is not whole: line 2 is cut off"},
 			{whole[:len(whole)-3], cli.ExitUnavailable,
 				"broke off and is not whole: line 3 is cut off"},
-			{whole + x.lines, cli.ExitUnavailable, "there is more behind its end"},
+			{whole + x.lines, cli.ExitUnavailable, "there is data after its end"},
 			{x.lines + end("{}"), cli.ExitUnavailable, "its last line is not one of an exchange's"},
 			{x.lines + end(`"x"`), cli.ExitUnavailable,
 				"its last line is not one of an exchange's"},
-			{x.lines + `{"error":""}` + "\n", cli.ExitUnavailable, "its last line says nothing"},
+			{x.lines + `{"error":""}` + "\n", cli.ExitUnavailable, "its last line has no error text"},
 			{x.lines + `{"error":"an audit is running already"}` + "\n", cli.ExitUnavailable,
 				"exchange: an audit is running already\n"},
 			{x.lines + `{"error":"record 7 does not fit","damaged":true}` + "\n", cli.ExitBroken,
@@ -312,7 +312,7 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 	for _, x := range streaming[1:] {
 		r := runLine(newFake(t, 200, x.lines+end("3")).environ, words(x.line)...)
 		if r.Code != cli.ExitUnavailable || !strings.Contains(r.ErrOut,
-			"the exchange speaks of 3") {
+			"the exchange reports 3") {
 			t.Errorf("%s with a line missing: %+v", x.line, r)
 		}
 		r = runLine(newFake(t, 200, `{}`+"\n"+end("1")).environ, words(x.line)...)

@@ -31,29 +31,26 @@ import (
 
 // The command that sends a request of the public API like an account's client.
 
-const callHelp = `Sends one request of the public API, signed as the client of ACCOUNT signs it, and prints the status and the body
-of the answer. ACCOUNT is "-" for a request without a signature.
+const callHelp = `Sends one request of the public API, signed as the client of ACCOUNT signs it, and prints the status
+and the body of the answer. ACCOUNT is "-" for a request without a signature.
 
-The key is in the file of --key-file: what ` + "`exchange key create ACCOUNT`" + ` printed,
-	with --json or without, of
-one account or of several. Only its owner may read it (
-	umask 077). The newest key of the account is used. No argument
-holds a secret,
-	because all users of a machine see arguments. With --demo it is the plain key of the demo's account.
+--key-file holds the output of ` +
+	"`exchange key create ACCOUNT`" + `, with --json or without, for one
+account or several. Only its owner may read it (umask 077). The newest key of the account is used.
+No argument holds a secret, because all users of a machine see arguments. With --demo it is the plain
+key of the demo's account.
 
 The method is the one that the API has for PATH. If there are two, or none, it is POST with fields,
-	and GET without.
-Fields are the query of a GET and the form of a POST. The nonce is the time in milliseconds. Where the key has used a
-greater one already, the request goes once more, with the one behind that.
+and GET without. Fields are the query of a GET and the form of a POST. The nonce is the time in
+milliseconds. If the key has already used a greater one, the request is sent again with the next one.
 
   umask 077; exchange key create alice --json > alice.key
   exchange call alice /api/v1/wallets/ --key-file alice.key
   exchange call alice /api/v1/order/ pair=BTC_USDT type=buy amount=0.5 price=50000 --key-file alice.key
   exchange call - /api/v1/exchanges/ pair=BTC_USDT
 
-Exits with 0 if the status is 2xx, with 75 if the request may be sent again (429,
-	and 503 with Retry-After) or its
-outcome is unknown (other 5xx of a POST), and with 64 otherwise.`
+Exits with 0 if the status is 2xx, with 75 if the request may be sent again (429, and 503 with
+Retry-After) or its outcome is unknown (other 5xx of a POST), and with 64 otherwise.`
 
 // unsigned replaces the account for a request without a signature.
 const unsigned = "-"
@@ -201,8 +198,8 @@ func (p *Commands) keyOf(account, file string, demo bool) (*operator.NewKeyAnswe
 		return &operator.NewKeyAnswer{KeyAnswer: operator.KeyAnswer{Key: key},
 			Secret: demomarket.Secret(key)}, nil
 	case file == "":
-		return nil, cli.Usage("call needs --key-file FILE, which has what `exchange key create %s "+
-			"--json` printed; or --demo, if this is the demo", account)
+		return nil, cli.Usage("call needs --key-file FILE, with the output of `exchange key "+
+			"create %s --json`; or --demo, if this is the demo", account)
 	}
 	keys, err := readKeys(file)
 	if err != nil {
@@ -245,8 +242,8 @@ func readKeys(file string) (keys []operator.NewKeyAnswer, err error) {
 			return k.Key == "" || k.Secret == "" || k.Account == ""
 		}) {
 		// the text may contain a secret, so it is not shown
-		return nil, fmt.Errorf("%s does not have what `exchange key create` prints: account, key "+
-			"and secret", file)
+		return nil, fmt.Errorf("%s is not the output of `exchange key create`: account, "+
+			"key and secret", file)
 	}
 	return keys, nil
 }
@@ -360,7 +357,7 @@ func (r *apiRequest) send(ctx context.Context, server *client, key *operator.New
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, unknown("the answer of the exchange at %s broke off: %w", server.address,
+		return nil, unknown("the answer of the exchange at %s is incomplete: %w", server.address,
 			cause(err))
 	}
 	a := &apiAnswer{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"),
@@ -385,7 +382,7 @@ func (a *apiAnswer) lastNonce() uint64 {
 }
 
 // checkFirst is the advice after a request of unknown outcome.
-const checkFirst = "look before you send it again, for an order by its client_order_id"
+const checkFirst = "check before you send it again, an order by its client_order_id"
 
 func (a *apiAnswer) write(w *tabwriter.Writer) {
 	fmt.Fprintf(w, "%d %s\n", a.Status, http.StatusText(a.Status))

@@ -331,7 +331,8 @@ func (c *client) call(ctx context.Context, path string, in any,
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
+		return nil, unknown("the answer of the exchange at %s is incomplete: %w", c.address,
+			cause(err))
 	}
 	if text = bytes.TrimSpace(text); !json.Valid(text) || !complete(out, text) {
 		return nil, unknown("the answer from %s is not one of an exchange's operator listener",
@@ -373,7 +374,8 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return nil, unknown("the answer of the exchange at %s broke off: %w", c.address, cause(err))
+		return nil, unknown("the answer of the exchange at %s is incomplete: %w", c.address,
+			cause(err))
 	}
 	return nil, c.refused(response, text)
 }
@@ -393,13 +395,13 @@ func (c *client) do(r *http.Request) (*http.Response, error) {
 	case errors.As(err, &distrust):
 		return nil, cli.WithExit(cli.ExitUsage,
 			fmt.Errorf(
-				"who answers at %s cannot be trusted, and was told nothing: %w; "+
-					"--operator-ca names a file of other authorities", c.address, distrust.Err))
+				"the certificate of %s is not trusted, and nothing was sent: "+
+					"%w; --operator-ca names a file of other authorities", c.address, distrust.Err))
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return nil, cli.WithExit(cli.ExitUsage,
 			fmt.Errorf(
-				"who answers at %s speaks no TLS, and was told nothing: without it write "+
-					"host:port alone", c.address))
+				"%s does not speak TLS, and nothing was sent: without TLS "+
+					"write host:port alone", c.address))
 	}
 	return nil, unknown("the exchange at %s did not answer: %w", c.address, cause(err))
 }

@@ -15,7 +15,7 @@ import (
 const (
 	standing = `{"node":"a","role":"leader","serves":true,"leader":"a","leader_url":` +
 		`"http://127.0.0.1:8080","term":7,"elections":1,"applied":50,"committed":50,"folded":40,` +
-		`"log_bytes":1048576,"format":2,"change":"node b comes to take part",` +
+		`"log_bytes":1048576,"format":2,"change":"node b is joining",` +
 		`"fault":"","config_differs":[],` +
 		`"clock_ahead_ms":3,"clock_wrong":false,"tick_ms":50,` +
 		`"nodes":[{"name":"a","role":"voter","replaces":"","match":50,"lag":0,"silent_ticks":0,` +
@@ -125,7 +125,7 @@ func TestTheMembershipIsChanged(t *testing.T) {
 		f = newFake(t, 200, `{"node":"d","done":false,"role":"learner","lag":9,"says":"it lags"}`)
 		x.args = append([]string{"cluster"}, x.args...)
 		runLine(f.environ, append(x.args, "--wait", "0s")...).WantError(t, cli.ExitUnavailable,
-			"it lags; the same command again goes on")
+			"it lags; repeat the command to continue")
 		f = newFake(t, 400, `{"error":"another change is under way"}`)
 		runLine(f.environ, x.args...).WantError(t, cli.ExitUsage,
 			"another change is under way")

@@ -239,7 +239,7 @@ func (p *Commands) creditAll(ctx context.Context, rows []depositRow, a *deposits
 		case err != nil && cli.ExitCode(err) == cli.ExitUsage:
 			a.Refused = append(a.Refused, lineFault{r.line, err.Error()})
 		case err != nil:
-			return fmt.Errorf("line %d: %w; the lines behind it were not sent. The same command "+
+			return fmt.Errorf("line %d: %w; the lines after it were not sent. The same command "+
 				"again credits no line twice", r.line, err)
 		case string(d["repeated"]) == "true" && repeats == 0:
 			a.Repeated++

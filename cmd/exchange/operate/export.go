@@ -76,7 +76,7 @@ var exports = []export{
 	},
 	{
 		name: "balances", one: "balance", path: "/operator/v1/export/balances",
-		short: "Write what each account has, at the newest sequence",
+		short: "Write the balances of each account, at the newest sequence",
 		about: "All balances are of one sequence, which each row has: the newest one. An older " +
 			"one cannot be chosen, because it would take a replay of the journal. The sums of " +
 			"the rows are compared with those that the exchange has made (70 if they differ): " +
@@ -92,7 +92,7 @@ const (
 	periodHelp = "--from and --to choose by time: such as 2026-11-21T08:00:00Z, or 2026-11-21, " +
 		"which is when that day begins in UTC. The history has what history.* of the " +
 		"configuration keeps."
-	fileHelp = "A file gets its name when it is whole; only its owner can read it."
+	fileHelp = "A file is renamed once it is complete; only its owner can read it."
 )
 
 // help returns the text of --help.
@@ -328,7 +328,7 @@ func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 	}
 	if n != e.rows {
 		return cli.WithExit(cli.ExitUnavailable,
-			fmt.Errorf("%d %s have come, the exchange speaks of %d",
+			fmt.Errorf("%d %s were received, the exchange reports %d",
 				e.rows, e.name, n))
 	}
 	return cmp.Or(e.compare(), flushed)

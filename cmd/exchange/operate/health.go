@@ -85,7 +85,7 @@ func health(ctx context.Context, address, certFile string) error {
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 4096))
 	if answer.StatusCode != http.StatusOK {
 		return cli.WithExit(cli.ExitUnavailable,
-			errors.New("the exchange is not well: it answers "+answer.Status))
+			errors.New("exchange unhealthy: HTTP "+answer.Status))
 	}
 	return nil
 }

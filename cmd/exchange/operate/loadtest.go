@@ -21,47 +21,45 @@ import (
 
 const loadtestName = "loadtest"
 
-const loadtestHelp = `Drives a running exchange over HTTP and the event stream, and verifies it meanwhile: at the end every order that was
-acknowledged must be there as it was told, wallets must be what the trades make of them,
-	updates of the stream must be
-dense, and local books equal to the REST books. With an operator's token it makes and funds its own accounts, revokes their keys
-at the end, and has the server audit itself; with --keys it trades on given accounts,
-	which nobody else may use meanwhile.
+const loadtestHelp = `Loads a running exchange over HTTP and the event stream, and verifies it: at the end every order must
+exist as it was acknowledged, wallets must match the trades, updates of the stream must be dense, and
+local books must equal the REST books. With an operator's token it creates and funds its own accounts,
+revokes their keys at the end, and has the server audit itself. With --keys it trades on given
+accounts, which nobody else may use during the test.
 
-The operator's listener may have TLS (--operator https://...); the public one may not: what is measured is the exchange.
+The operator's listener may have TLS (--operator https://...); the public one may not: the exchange
+alone is measured.
 
-With the addresses of several nodes (
-	--address a:8080,b:8090,c:8100) connections and subscribers are spread over them, and what
-one acknowledged is read at another. A node that ends meanwhile does not end the test: the report says how long it did not serve.
+With the addresses of several nodes (--address a:8080,b:8090,c:8100) connections and subscribers are
+spread over them, and orders acknowledged at one are read at another. A node that ends during the test
+does not end the test: the report shows how long it did not serve.
 
 Start the server with --no-rate-limits, and with --synthetic-pairs N for a test with many pairs.
 
-Rates and latencies count what was done. Refusals have a row of their own, and more than
+Rates and latencies count completed requests. Refusals have a row of their own, and more than
 --allow-refused percent of them fail the test.
 
-Without --rate each connection sends when it has its answer. With it,
-	requests are due at that rate whatever the server does, and
-latency counts from when a request was due. --ramp finds the highest rate whose p99 is within --p99: --duration is one step's.
---stages is an open loop, too, whose rate changes: each stage has a time,
-	and a rate or two for a straight line. So
-30s@1000,1m@1000..5000,20s@0 sends 1,000 requests a second, then ever more up to 5,000,
-	and then none.
+Without --rate each connection sends when it has its answer. With it, requests are due at that rate
+whatever the server does, and latency counts from when a request was due. --ramp finds the highest
+rate whose p99 is within --p99: --duration is one step's. --stages is an open loop, too, whose rate
+changes: each stage has a time, and a rate or two for a straight line. So 30s@1000,1m@1000..5000,20s@0
+sends 1,000 requests a second, then a rate that rises to 5,000, and then none.
 
 With --sockets each account logs in and sends its orders over a socket.
 
-Ctrl-C ends the load; what was acknowledged is verified and reported. Ctrl-C behind the load ends the verification, and
-an exchange that answers nothing is waited for at most for --wait.
+Ctrl-C ends the load; acknowledged orders are verified and reported. Ctrl-C after the load ends the
+verification. The test waits at most --wait for an exchange that does not answer.
 
-With the operator's address the report tells of the server's memory, processors,
-	snapshots and open orders, a row for each minute.
---open-orders keeps a level of orders, --deposits adds a banker,
-	and --stall and --growth are bounds (make soak uses all of them).
+With the operator's address the report has the server's memory, processors, snapshots and open orders,
+one row a minute. --open-orders keeps a level of orders, --deposits adds a banker, and --stall and
+--growth are bounds (make soak uses all of them).
 
-` + "`exchange loadtest compare`" + ` puts the JSON reports of two tests beside each other.
+` +
+	"`exchange loadtest compare`" + ` compares the JSON reports of two tests.
 
-Exits with 0 when all is as it must be, 1 if --allow-refused, --stall or --growth does not hold, 70
-if the verification finds any difference, 75 if the server could not be reached or the verification
-did not come to its end, 64 for wrong arguments.`
+Exits with 0 if every check passed, 1 if --allow-refused, --stall or --growth does not hold, 70 if the
+verification finds any difference, 75 if the server could not be reached or the verification did not
+finish, 64 for wrong arguments.`
 
 // loadtestFlags holds the values of the flags.
 type loadtestFlags struct {
@@ -90,10 +88,10 @@ func (p *Commands) loadtestCommand() *cobra.Command {
 		"file of key,secret lines, each of an account of its own, in place of accounts that "+
 			"are made")
 	flags.StringVar(&o.Name, "name", "loadtest",
-		"what made accounts are called: NAME-1, NAME-2, ...; two tests at once need two names")
-	flags.IntVar(&o.Pairs, "pairs", 0, "trade so many of the server's pairs (default all)")
+		"prefix of created accounts: NAME-1, NAME-2, ...; two tests at once need two names")
+	flags.IntVar(&o.Pairs, "pairs", 0, "number of the server's pairs to trade (default all)")
 	flags.IntVar(&o.PairsPerAccount, "pairs-per-account", 0,
-		"pairs that an account trades (default 4, or as many as all pairs need)")
+		"pairs that an account trades (default 4, or more if all pairs need it)")
 	flags.IntVar(&o.Accounts, "accounts", 64, "accounts that are made")
 	flags.IntVar(&o.Connections, "connections", 64, "with one request in flight at most")
 	flags.IntVar(&o.Sockets, "sockets", 0,
@@ -109,8 +107,8 @@ func (p *Commands) loadtestCommand() *cobra.Command {
 	flags.StringVar(&f.mix, "mix", "",
 		"shares of 100 of place,cancel,reads (default by the model, 60,40,0)")
 	flags.IntVar(&o.Instructed, "instructed", 0,
-		"so many of 100 orders have instructions (market, ioc, stop, ...), and of 100 cancels are "+
-			"changes of orders instead")
+		"percent of orders with instructions (market, ioc, stop, ...), and of cancels that "+
+			"are changes of orders instead")
 	flags.StringVar(&o.Model, "model", "random-walk",
 		"how prices move: "+strings.Join(loadtest.Models, ", "))
 	flags.Uint64Var(&o.Seed, "seed", 1, "of what is random")
@@ -122,16 +120,16 @@ func (p *Commands) loadtestCommand() *cobra.Command {
 	flags.Float64Var(&o.Deposits, "deposits", 0,
 		"deposits a second by the operator, while the load runs")
 	flags.DurationVar(&o.Every, "row", time.Minute, "of a row of the table over time")
-	flags.StringVar(&o.Disk, "disk", "", "folder of the server whose size is told")
+	flags.StringVar(&o.Disk, "disk", "", "folder of the server whose size is reported")
 	loadtestBounds(flags, o)
 	flags.DurationVar(&o.Timeout, "timeout", 10*time.Second,
 		"how long an answer may take; then its outcome is unknown")
 	flags.DurationVar(&o.Wait, "wait", time.Minute,
-		"how long to wait, before and after the load, for an exchange that answers nothing")
+		"how long to wait, before and after the load, for an exchange that does not answer")
 	flags.BoolVar(&o.NoVerify, "no-verify", false,
 		"verify nothing, and keep nothing of orders that are closed")
 	flags.BoolVar(&o.LeaveOrders, "leave-orders", false,
-		"do not cancel at the end what rests in the books")
+		"leave the resting orders open at the end")
 	flags.StringVar(&f.jsonFile, "json", "", "write the report to this file, as JSON")
 	flags.StringVar(&f.htmlFile, "html", "",
 		"write the report to this file, as one page with plots")
@@ -158,10 +156,10 @@ func loadtestBounds(flags *pflag.FlagSet, o *loadtest.Options) {
 	flags.DurationVar(&o.Stall, "stall", 0,
 		"fail (1) if anything takes longer than this (default: never)")
 	flags.Float64Var(&o.Growth, "growth", 0,
-		"fail (1) if the server's memory or snapshot in the last row is above so many times "+
-			"that of the fifth (default: never)")
+		"fail (1) if the server's memory or snapshot in the last row is more than this many "+
+			"times that of the fifth (default: never)")
 	flags.Float64Var(&o.AllowRefused, "allow-refused", 1,
-		"fail (1) if more than so many percent of the requests are refused; cancels and "+
+		"fail (1) if more than this percentage of the requests is refused; cancels and "+
 			"changes that came too late are no refusals")
 }
 
@@ -241,12 +239,12 @@ func loadtestOutcome(report *loadtest.Report, err error) error {
 	if report.Differs() {
 		n := report.Verification.Found
 		return cli.WithExit(cli.ExitBroken, errors.Join(
-			fmt.Errorf("the exchange is not as it answered: %d %s", n,
+			fmt.Errorf("the exchange's state differs from its answers: %d %s", n,
 				cli.Either(n == 1, "difference", "differences")), err))
 	}
 	if v := report.Verification; err == nil && v != nil && v.Incomplete != "" {
 		return cli.WithExit(cli.ExitUnavailable,
-			fmt.Errorf("the verification did not come to its end: %s", v.Incomplete))
+			fmt.Errorf("the verification did not finish: %s", v.Incomplete))
 	}
 	if err == nil && report.Broke() {
 		return cli.WithExit(cli.ExitBound, errors.New(strings.Join(report.Broken, "; ")))
@@ -261,7 +259,7 @@ func (p *Commands) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 	if f.keys != "" {
 		if c.Flags().Changed("accounts") {
 			return cli.Usage(
-				"--accounts is for accounts that are made: with --keys there are as many as lines")
+				"--accounts counts created accounts: with --keys each line is one account")
 		}
 		text, err := os.ReadFile(f.keys)
 		if err != nil {

@@ -15,15 +15,15 @@ import (
 	"exchange/loadtest"
 )
 
-const loadtestCompareHelp = `Puts two reports that ` + "`exchange loadtest --json FILE`" +
-	` wrote beside each other: first the
-settings that differ, then each rate and percentile, refusals and unknown outcomes, with the change
-from A to B in percent, or as a factor where it is at least double or at most half. Stages are
-compared if both tests had the same ones.
+const loadtestCompareHelp = `Compares two reports that ` +
+	"`exchange loadtest --json FILE`" + ` wrote: first the settings that differ,
+then each rate and percentile, refusals and unknown outcomes, with the change from A to B in percent,
+or as a factor where it is at least double or at most half. Stages are compared if both tests had the
+same ones.
 
-With --worse 10% it exits with 1 if B has done less per second by more than 10 %, or if its p99 is
-higher by more than 10 %; of two ramps, if the highest rate that held is lower by more than that.
-A report of a run that failed is refused (64), and so is one of another layout.`
+With --worse 10% it exits with 1 if B's rate is lower by more than 10 %, or its p99 higher by more
+than 10 %; of two ramps, if the highest rate that held is lower by more than that. A report of a run
+that failed is refused (64), and so is one of another layout.`
 
 // mostWorse bounds --worse, in percent.
 const mostWorse = 10_000
@@ -37,7 +37,7 @@ func (p *Commands) loadtestCompareCommand() *cobra.Command {
 		Args:  cli.Takes("A.json", "B.json"),
 	}
 	c.Flags().StringVar(&worse, "worse", "",
-		"fail (1) if B's rate is lower or its p99 higher by more than so much, such as 10% "+
+		"fail (1) if B's rate is lower or its p99 higher by more than this, such as 10% "+
 			"(default: never)")
 	c.RunE = cli.Run(func(_ context.Context, args []string) error {
 		if !c.Flags().Changed("worse") {

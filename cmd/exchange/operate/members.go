@@ -23,9 +23,9 @@ func (p *Commands) clusterAddCommand() *cobra.Command {
 	return p.memberCommand(&cobra.Command{
 		Use:   "add NODE=HOST:PORT",
 		Short: "Have a further node join the cluster",
-		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
-			"learner, and becomes a voter. Run it on any node of the cluster, and start the new " +
-			"one. The same command again goes on.",
+		Long: "The cluster waits for the node; it joins with an empty folder, catches up " +
+			"as a learner, and becomes a voter. Run it on any node of the cluster, and start the " +
+			"new one. Repeat the command to continue.",
 		Args: cli.Takes("NODE=HOST:PORT"),
 	}, "add", func(args []string) (operator.MembershipRequest, error) {
 		return membershipRequest("",
@@ -37,10 +37,10 @@ func (p *Commands) clusterReplaceCommand() *cobra.Command {
 	return p.memberCommand(&cobra.Command{
 		Use:   "replace OLD NODE=HOST:PORT",
 		Short: "Have a node take the place of another one, or of its own lost disk",
-		Long: "The node is awaited, joins with an empty folder, comes to have the log as a " +
-			"learner, and takes the place of OLD in one step. Both names are equal if OLD has " +
-			"lost its disk. Run it on any node of the cluster, and start the new one. The same " +
-			"command again goes on.",
+		Long: "The cluster waits for the node; it joins with an empty folder, catches " +
+			"up as a learner, and replaces OLD in one step. Both names are equal if OLD has " +
+			"lost its disk. Run it on any node of the cluster, and start the new one. Repeat " +
+			"the command to continue.",
 		Args: cli.Takes("OLD", "NODE=HOST:PORT"),
 	}, "replace", func(args []string) (operator.MembershipRequest,
 		error) {
@@ -51,8 +51,8 @@ func (p *Commands) clusterReplaceCommand() *cobra.Command {
 func (p *Commands) clusterRemoveCommand() *cobra.Command {
 	return p.memberCommand(&cobra.Command{
 		Use:   "remove NODE",
-		Short: "Have a node take part no more",
-		Long: "The node ends with code 77, and its folder is not used any more. Removing a node " +
+		Short: "Remove a node from the cluster",
+		Long: "The node exits with code 77, and its folder cannot be used again. Removing a node " +
 			"that has not become a voter yet ends its `add` or `replace`. Run it on another node.",
 		Args: cli.Takes("NODE"),
 	}, "remove", func(args []string) (operator.MembershipRequest, error) {
@@ -72,7 +72,7 @@ func membershipRequest(old, entry string) (operator.MembershipRequest, error) {
 func (p *Commands) memberCommand(c *cobra.Command, verb string,
 	parse func([]string) (operator.MembershipRequest, error)) *cobra.Command {
 	patience := c.Flags().Duration("wait", 10*time.Minute,
-		"how long the change may take until the command ends with 75; the change goes on")
+		"how long the change may take until the command exits with 75; the change continues")
 	c.RunE = cli.Run(func(ctx context.Context, args []string) error {
 		w, err := parse(args)
 		if err != nil {
@@ -117,8 +117,8 @@ func (p *Commands) member(ctx context.Context, path string, w *operator.Membersh
 		}
 		if time.Now().After(end) || !wait(ctx, askAgain) {
 			return nil, cli.WithExit(cli.ExitUnavailable,
-				fmt.Errorf("%w; the same command again goes on, "+
-					"and `exchange cluster status` shows how far it is", err))
+				fmt.Errorf("%w; repeat the command to continue; "+
+					"`exchange cluster status` shows the progress", err))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (p *Commands) statement(ctx context.Context, account, currency string) erro
 	}
 	if err == nil && end != n {
 		err = cli.WithExit(cli.ExitUnavailable,
-			fmt.Errorf("the statement has %d lines, the exchange speaks of %d", n, end))
+			fmt.Errorf("the statement has %d lines, the exchange reports %d", n, end))
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func (p *Commands) lines(ctx context.Context, path string, in any, fn func(line 
 				return c.brokeOff(err)
 			}
 			if scanner.Scan() {
-				return c.brokeOff(errors.New("there is more behind its end"))
+				return c.brokeOff(errors.New("there is data after its end"))
 			}
 			return nil
 		}
@@ -82,7 +82,7 @@ func notOfListener(line []byte) error {
 // repeated.
 func (c *client) brokeOff(err error) error {
 	return cli.WithExit(cli.ExitUnavailable,
-		fmt.Errorf("the answer of the exchange at %s broke off and is not whole: %w", c.address,
+		fmt.Errorf("the answer of the exchange at %s is incomplete: %w", c.address,
 			err))
 }
 
@@ -93,7 +93,7 @@ func (c *client) failed(line []byte) error {
 		Damaged bool
 	}
 	if err := json.Unmarshal(line, &e); err != nil || e.Error == "" {
-		return c.brokeOff(errors.New("its last line says nothing"))
+		return c.brokeOff(errors.New("its last line has no error text"))
 	}
 	if e.Damaged {
 		return cli.WithExit(cli.ExitBroken, errors.New(e.Error))

@@ -53,15 +53,15 @@ func TestOperatorsSpeakTLSToTrustedServers(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other.pem")
 	worked(t, os.WriteFile(other, tlstest.New(t).Text(), 0o600))
 	runLine(f.environ, list...).WantError(t, cli.ExitUsage,
-		"cannot be trusted, and was told nothing")
+		"is not trusted, and nothing was sent")
 	runLine(f.environ, append(list, "--operator-ca", other)...).WantError(t, cli.ExitUsage,
-		"cannot be trusted, and was told nothing")
+		"is not trusted, and nothing was sent")
 	runLine(f.environ, "deposit", "a", "BTC", "1", "--operator-ca", other).WantError(t,
 		cli.ExitUsage,
-		"cannot be trusted, and was told nothing")
+		"is not trusted, and nothing was sent")
 	plain := newFake(t, 200, `{"accounts":[]}`)
 	runLine(plain.environ, append(list, "--operator", "https://"+plain.url)...).WantError(t,
-		cli.ExitUsage, "speaks no TLS, and was told nothing")
+		cli.ExitUsage, "does not speak TLS, and nothing was sent")
 	plain.wantAsked()
 	f.wantAsked()
 

@@ -160,7 +160,7 @@ func (x *invocation) flag(name string, required bool) {
 		about += " (default " + strings.Join(list, ",") + ")"
 	}
 	if name == "limit" {
-		about = fmt.Sprintf("list at most so many, 1 to %d (default %d)", maxList, x.usual)
+		about = fmt.Sprintf("maximum number of entries, 1 to %d (default %d)", maxList, x.usual)
 		v.SetUint(x.usual)
 	}
 	f := x.command.Flags().VarPF(&memberFlag{x, name, v}, flagOf(name), "", about)
@@ -366,7 +366,7 @@ func (p *Commands) answer(x *invocation, raw json.RawMessage, repeats int) error
 		fmt.Fprintf(p.Stdout, "\n%s\n", x.done)
 	}
 	if string(n["repeated"]) == "true" {
-		fmt.Fprintf(p.Stdout, "\nIt was so already%s.\n", cli.Either(repeats > 0,
+		fmt.Fprintf(p.Stdout, "\nAlready done%s.\n", cli.Either(repeats > 0,
 			", perhaps by an earlier try of this command", ": nothing was changed"))
 	}
 	return nil

@@ -62,7 +62,7 @@ var aloneVerbs = []verb{
 		short: "Take money out of an account, as a correction",
 		long: "Takes money out of an account, as a correction, such as of a deposit that was " +
 			"credited twice. Only available money is taken: what open orders and pending " +
-			"withdraws hold stays. The owner is told the reason, and `exchange statement`, " +
+			"withdraws hold stays. The owner receives the reason, and `exchange statement`, " +
 			"`exchange actions` and `exchange audit` show the adjustment. The amount is below 0, " +
 			"such as -0.5.\n\nA reference is taken once, however often the command is repeated " +
 			"with it. Without --reference a new one is made, and named in the answer.",
@@ -85,8 +85,8 @@ var aloneVerbs = []verb{
 	},
 	{
 		use: "actions", short: "List what operators did, newest first",
-		long: "Lists what operators did, newest first. Who did it is what the operator's program " +
-			"said of itself (--as), and the address that it came from.",
+		long: "Lists the actions of operators, newest first. The name is the one that the " +
+			"operator's program sent (--as), with the address that it came from.",
 		route: "GET actions", flags: "limit before", usual: 100,
 	},
 }
@@ -187,7 +187,7 @@ func (p *Commands) accountCommands() []*cobra.Command {
 	}
 	list := p.commandsOf(verbs)
 	list[1].Flags().BoolVar(&totals, "totals", false,
-		"add up what all accounts have of each currency, frozen or not, at one moment")
+		"add up the balances of all accounts by currency, frozen or not, at one moment")
 	return list
 }
 
@@ -224,7 +224,7 @@ var accountVerbs = []verb{
 			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
 			"takes out dust that is too little to withdraw.",
 		route: "POST accounts/close", args: "account",
-		done: "The account is closed, and its keys have ended.",
+		done: "The account is closed, and its keys are revoked.",
 	},
 	{
 		use: "freeze NAME", short: "Keep an account's keys from doing anything, and its " +
@@ -247,7 +247,7 @@ var keyVerbs = []verb{
 The nonces of a key grow: of two requests that overtake each other one is refused. A key for parallel
 use (--parallel) keeps the N greatest nonces that it has used, and takes any other that is above the
 least of them. So a client may send on many connections at once,
-	with up to N requests on their way.`,
+	with up to N requests in flight.`,
 		route: "POST keys", args: "account", flags: "permissions allow parallel",
 		with: map[string]any{"permissions": []string{"read", "trade"}},
 		once: "`exchange key list ACCOUNT` shows whether a key was made; revoke it then",
@@ -258,7 +258,7 @@ least of them. So a client may send on many connections at once,
 		route: "GET keys", args: "account",
 	},
 	{
-		use: "revoke KEY", short: "End an API key, for ever",
+		use: "revoke KEY", short: "Revoke an API key permanently",
 		route: "POST keys/revoke", args: "key", once: repeatIt,
 	},
 }
@@ -268,8 +268,8 @@ var withdrawVerbs = []verb{
 		use: "list [ACCOUNT]", short: "List the pending withdraws of all accounts, or all of one " +
 			"account",
 		long: "Lists the withdraws that are pending, of all accounts, newest first. With " +
-			"ACCOUNT, or --account, it lists all of that account: the pending ones, and then " +
-			"those that came to their end. One that is new waits for the code that was mailed " +
+			"ACCOUNT, or --account, it lists all of that account: the pending ones, and " +
+			"then the closed ones. One that is new waits for the code that was mailed " +
 			"to its owner; one that is verified waits for you.",
 		route: "GET withdraws", args: "[account]", flags: "account limit", usual: 1000,
 	},
@@ -287,7 +287,7 @@ var withdrawVerbs = []verb{
 		use:   "refuse ID --details TEXT",
 		short: "Refuse a withdraw: its money is the account's to use again",
 		long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the " +
-			"account's to use again, and its owner is told why.",
+			"account's to use again, and its owner receives the reason.",
 		route: "POST withdraws/refuse", args: "withdraw", flags: "details!",
 	},
 }
@@ -320,7 +320,7 @@ var orderVerbs = []verb{
 		short: "Cancel all open orders of an account, of a pair, or of an account in a pair",
 		long: "Cancels all open orders of an account, or all in a pair; with both, those of the " +
 			"account in the pair. An argument such as BTC_USDT is a pair, any other an account; " +
-			"--account and --pair say it without doubt.",
+			"--account and --pair name it explicitly.",
 		route: "POST orders/cancel-all", flags: "account pair", run: cancelAll,
 	},
 }
@@ -488,9 +488,9 @@ var maintenanceVerbs = []verb{
 
 var clusterVerbs = []verb{
 	{
-		use: "status", short: "Show what a node knows of the cluster",
-		long: "Shows which node leads, and what the node that is asked knows of the others. Only " +
-			"the node that leads knows how far the others are. A tick is cluster.tick_ms. The " +
+		use: "status", short: "Show a node's view of the cluster",
+		long: "Shows which node leads, and the asked node's view of the others. " +
+			"Only the leader has the progress of the others. A tick is cluster.tick_ms. The " +
 			"log's bytes are those of the node that is asked. A node's program reads entries and " +
 			"records up to a format; the newest one that all read may be written. A node whose " +
 			"configuration has another market part than the applied one differs.",
@@ -513,12 +513,12 @@ var clusterVerbs = []verb{
 }
 
 var configReloadVerb = verb{
-	use: "reload", short: "Have the running exchange take up its configuration",
-	long: "Has the running exchange read its configuration again, from the same file, flags " +
-		"and environment as at its start, and take up what has changed; certificates and " +
-		"tokens, too. SIGHUP does the same.\n\nAll changes are taken up, or none: if one of " +
+	use: "reload", short: "Reload the configuration of the running exchange",
+	long: "Makes the running exchange read its configuration again, from the same " +
+		"file, flags and environment as at its start, and apply the changes; certificates " +
+		"and tokens, too. SIGHUP does the same.\n\nAll changes are applied, or none: if one of " +
 		"them needs a restart, or the agreement of a cluster's nodes, the answer says which " +
-		"and why, and the exchange goes on as before. In a cluster the node that is asked " +
+		"and why, and the exchange continues as before. In a cluster the node that is asked " +
 		"reloads.",
 	route: "POST config/reload", once: repeatIt,
 }

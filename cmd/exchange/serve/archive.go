@@ -40,6 +40,6 @@ func bringKey(cfg *config.Config) string {
 	return fmt.Sprintf(
 		"bring the server's secret key of that time to %s, or as a further line into it, "+
 			"or a retired one to %[1]s.ID, each with mode 0600; or give it in %s. "+
-			"--without-authentication goes on "+
-			"without a proof that the exchange wrote it", cfg.SecretKeyFile, config.EnvSecretKey)
+			"--without-authentication continues "+
+			"without proof that the exchange wrote it", cfg.SecretKeyFile, config.EnvSecretKey)
 }

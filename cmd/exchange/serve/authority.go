@@ -44,14 +44,14 @@ func (p *Commands) clusterAuthorityCommand() *cobra.Command {
 	c := cli.Group("authority", "Replace the authority of a cluster",
 		command("rotate", "Make another authority beside the present one, which signs from now on",
 			"Copy ca.crt to each node and observer, and restart them one after the other: they "+
-				"trust both. Then make and copy the certificates of each anew (certify).",
+				"trust both. Then make new certificates for each (certify), and copy them.",
 			rotateAuthority),
 		command("retire", "Trust none but the newest authority",
-			"Copy ca.crt to each node and observer, and restart them one after the other: what "+
-				"the earlier authorities have signed is of no use then.", retireAuthorities))
+			"Copy ca.crt to each node and observer, and restart them one after the other: "+
+				"certificates of the earlier authorities are invalid then.", retireAuthorities))
 	c.Long = "Replaces the authority in the folder of `exchange cluster init`, because its " +
-		"ca.key or the key of a node was stolen. docs/runbook.md has all steps: the cluster " +
-		"serves on meanwhile."
+		"ca.key or the key of a node was stolen. docs/runbook.md has all steps: the " +
+		"cluster keeps serving."
 	return c
 }
 

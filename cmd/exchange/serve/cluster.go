@@ -53,8 +53,8 @@ func (p *Commands) clusterInitCommand() *cobra.Command {
 				return cli.Usage("%w", err)
 			}
 			if n := len(nodes); n%2 == 0 {
-				return cli.Usage("%d nodes bear no more faults than %d, because more than half of "+
-					"them must be there: name %[2]d or %d", n, n-1, n+1)
+				return cli.Usage("%d nodes tolerate no more failures than %d, because more than "+
+					"half of them must be up: name %[2]d or %d", n, n-1, n+1)
 			}
 			f, err := newClusterFolder(args[0])
 			if err != nil {

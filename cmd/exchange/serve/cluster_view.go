@@ -115,8 +115,8 @@ func (p *clusterView) Dial(ctx context.Context, to string) (net.Conn, error) {
 		return nil, errors.New("this node does not take part yet")
 	}
 	if p.observer {
-		return nil, errors.New("this is an observer, which passes no operators' commands " +
-			"on: ask a node")
+		return nil, errors.New("this is an observer, which forwards no operators' " +
+			"commands: ask a node")
 	}
 	return node.DialOperators(ctx, j.replica, to)
 }
@@ -156,10 +156,11 @@ func mayLead(s *operator.Standing, to string) error {
 		return nil
 	}
 	if to == "" {
-		return errors.New("no other node could take the lead: each is silent, could not serve, " +
-			"or lacks too much of the log")
+		return errors.New("no other node could take the lead: each does not respond, could not " +
+			"serve, or lacks too much of the log")
 	}
-	return fmt.Errorf("node %s could not take the lead: it is silent or lacks too much of the log",
+	return fmt.Errorf("node %s could not take the lead: it does not respond or "+
+		"lacks too much of the log",
 		to)
 }
 

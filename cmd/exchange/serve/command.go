@@ -25,31 +25,32 @@ func (p *Commands) TopLevel() []*cobra.Command {
 	return []*cobra.Command{p.serveCommand(), p.restoreCommand(), p.secretKeyCommand()}
 }
 
-const serveHelp = `Runs the exchange until it is told to stop (SIGTERM, SIGINT).
+const serveHelp = `Runs the exchange until it is stopped (SIGTERM, SIGINT).
 
 A value comes from a flag, else from an environment variable such as EXCHANGE_LISTEN, else from the
-file of --config, else it is the default. ` + "`exchange config --help`" +
-	` describes everything that can be
-configured, ` + "`exchange config example`" + ` prints a file to start from.
+file of --config, else it is the default. ` +
+	"`exchange config --help`" + ` describes every option,
+` +
+	"`exchange config example`" + ` prints a file to start from.
 
 On a store that others can reach (Redis) one exchange serves, and each further one is a standby: it
-waits until the owner has stopped or shows no sign of life. With --take-over it takes the store at
+waits until the owner has stopped or its heartbeat is missing. With --take-over it takes the store at
 once, which ends the other one, and opens timing.owner_stale_ms later.
 
-A start is refused as long as there are API keys whose secrets no secret key opens (exchange.key,
-and retired ones beside it). If their secret key is lost for good, --revoke-lost-keys revokes these
+A start is refused while there are API keys whose secrets no secret key opens (exchange.key, and
+retired ones beside it). If their secret key is permanently lost, --revoke-lost-keys revokes these
 API keys, mails their owners, makes an exchange.key if there is none, and serves.
 
-The data folder knows which store and which archive it has served with. If an empty one is in their
-place, mostly because a disk is not mounted, the start ends with 75 and makes nothing: a supervisor
-tries again until the disk is there. With --new a new one begins there. A store with another history
-is refused with 64. A missing folder above a configured one ends a start with 75, too, unless --new
-is given or the path is below ./data.
+The data folder records which store and which archive it has served with. If one of them is empty,
+mostly because a disk is not mounted, the start ends with 75 and creates nothing: a supervisor tries
+again until the disk is mounted. With --new a new one begins there. A store with another history is
+refused with 64. If the parent of a configured folder is missing, the start ends with 75, too, unless
+--new is given or the path is below ./data.
 
 With --node and --nodes it is one of several nodes that keep one journal together, see
-` + "`exchange cluster --help`" + `. With --node,
-	--observer and --follow it serves from what such nodes
-have, without a store and without a vote.`
+` +
+	"`exchange cluster --help`" + `. With --node, --observer and --follow it serves the data of such nodes,
+without a store and without a vote.`
 
 func (p *Commands) serveCommand() *cobra.Command {
 	var given cli.Sources
@@ -117,11 +118,11 @@ func (p *Commands) OfConfig() []*cobra.Command {
 	var given cli.Sources
 	check := &cobra.Command{
 		Use:   "check [--config FILE]",
-		Short: "Check what `serve` would use, and say what is wrong with it",
+		Short: "Check the configuration of `serve`, and report its faults",
 		Long: "Reads the configuration as `serve` would, with the same flags and environment, " +
-			"and says all that is wrong with it, and with the files and folders that it " +
-			"names. It does not look at the store. 75: a folder is missing, as of a disk that is " +
-			"not mounted.",
+			"and reports all faults of it, and of the files and folders that " +
+			"it names. It does not look at the store. 75: a folder is missing, as of a disk that " +
+			"is not mounted.",
 		Args: cli.Takes(),
 		RunE: cli.Run(func(context.Context, []string) error {
 			cfg, err := p.Load(&given)

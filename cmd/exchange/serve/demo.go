@@ -67,12 +67,12 @@ func demoCheck(cfg *config.Config) func(*state.State, func(*state.Key) ([]byte, 
 		demo := isDemos(s)
 		switch {
 		case demo && !cfg.Demo:
-			return fmt.Errorf("%w: the store %s is the demo's, and everybody knows the secrets of "+
-				"its accounts %s: use a store of your own, or serve it with --demo",
+			return fmt.Errorf("%w: the store %s is the demo's, and the secrets of its accounts "+
+				"%s are public: use a store of your own, or serve it with --demo",
 				actors.ErrConfig, store, strings.Join(demomarket.Accounts, " and "))
 		case !demo && cfg.Demo:
 			return fmt.Errorf("%w: the store %s is not the demo's, for it has the account %q: the "+
-				"demo would give accounts away that everybody knows the keys of; give it a store "+
+				"demo would add accounts whose keys are public; give it a store "+
 				"of its own (--store pebble:FOLDER) or leave out --demo",
 				actors.ErrConfig, store, first.Name)
 		}
@@ -155,7 +155,7 @@ func (d *demo) start(ctx context.Context, e *actors.Engine) (stop func(), err er
 		for logged := ""; failed != nil; market, failed = demomarket.Open(e) {
 			if text := failed.Error(); text != logged {
 				logged = text
-				e.Log().Warn("the demo's market does not trade for now", "error", failed)
+				e.Log().Warn("the demo's market is not trading", "error", failed)
 			}
 			select {
 			case <-trading.Done():

@@ -66,7 +66,7 @@ The demo exchange is open at %[1]s%[2]s.
 
 A first order: alice buys 0.5 BTC at 50000 USDT, which rests. X-SIGN is the HMAC-SHA256, under
 the secret, of the key followed by the sorted form. X-NONCE is the time in milliseconds, and greater
-than the key's last one: a refusal tells that one, and then the call goes once more.%[5]s
+than the key's last one: a refusal contains that one, and then the call goes once more.%[5]s
 
   call() { # account signature path [form]
     nonce=$(date +%%s%%3N)

@@ -106,8 +106,8 @@ func (k *knownData) checkFolder() error {
 	absent, err := pebble.Absent(dir)
 	if absent && err == nil {
 		return failf(cli.ExitUnavailable,
-			"%s: %w, and the data folder %s knows a store there: mount "+
-				"its disk, or bring its files back; serve --new begins a new exchange", dir,
+			"%s: %w, and the data folder %s expects a store there: "+
+				"mount its disk, or bring its files back; serve --new begins a new exchange", dir,
 			persistence.ErrAbsent, k.cfg.Data)
 	}
 	return cli.WithExit(cli.SystemCode(err), err)

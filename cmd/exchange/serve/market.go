@@ -98,8 +98,8 @@ func (m *market) change(applied, file []byte, format uint8) (to []byte, keys []s
 	keys = after.MarketDiffers(before.MarketOf(format))
 	if all := after.MarketDiffers(before.Market()); len(all) > len(keys) {
 		later := slices.DeleteFunc(all, func(k string) bool { return slices.Contains(keys, k) })
-		return nil, nil, errors.New("the programs of some nodes do not know yet that " +
-			strings.Join(later, ", ") + " is agreed on: replace them first, or leave it as it is")
+		return nil, nil, errors.New("some nodes run a program without support for an agreed " +
+			strings.Join(later, ", ") + ": upgrade them first, or leave it as it is")
 	}
 	if keys == nil {
 		return nil, nil, nil
@@ -177,7 +177,7 @@ func (m *market) compare(text []byte) {
 	}
 	if m.keys = keys; len(keys) > 0 {
 		m.log.Warn("the configuration of this node differs from the one applied in the cluster, "+
-			"and counts for nothing there: make it equal, or apply it by exchange config apply",
+			"and has no effect there: make it equal, or apply it by exchange config apply",
 			"node", m.cfg.Cluster.Node, "keys", strings.Join(keys, ", "))
 	}
 	if err != nil {

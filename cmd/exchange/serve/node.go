@@ -289,7 +289,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 		if broken(engine.Err()) {
 			return engineFailed(engine.Err())
 		}
-		n.log.Warn("this node serves no more, and follows", "node", n.view.name, "error", err)
+		n.log.Warn("this node has stopped serving and follows", "node", n.view.name, "error", err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	case <-ctx.Done():
 	}
 	if err = node.Err(); err == nil {
-		err = errors.New("it follows no more")
+		err = errors.New("this observer has stopped following")
 	}
 	n.alone()
 	n.joined = nil // so that the state is not kept beside the next one

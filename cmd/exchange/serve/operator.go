@@ -65,7 +65,7 @@ func mayHaveSocket(path string, user int) error {
 	switch {
 	case !listen.Peers:
 		return failf(cli.ExitUsage,
-			"the operator's socket %s: this system does not tell which user connects to a "+
+			"the operator's socket %s: this system does not report which user connects to a "+
 				"socket; %s", path, instead)
 	case len(path) > maxSocketPath:
 		return failf(cli.ExitUsage,

@@ -126,11 +126,11 @@ func (r *renewal) renewTokens() error {
 	}
 	if !same(now.operator, r.tokens.operator) {
 		r.gateway.SetOperatorToken(now.operator)
-		r.log.Info("the operator's token was changed: the one before has ended")
+		r.log.Info("the operator's token was changed: the previous one is invalid now")
 	}
 	if !same(now.metrics, r.tokens.metrics) {
 		r.gateway.SetMetricsToken(now.metrics)
-		r.log.Info("the metrics' token was changed: the one before has ended")
+		r.log.Info("the metrics' token was changed: the previous one is invalid now")
 	}
 	r.tokens = now
 	return nil

@@ -49,34 +49,33 @@ type restoreAnswer struct {
 	SecretKey string `json:"secret_key"`
 }
 
-const restoreHelp = `Fills the configured store from a backup of ` + "`exchange backup`" +
-	`: a file, or the newest in a folder:
-of one history that with the highest sequence,
-	of several histories one of that which was backed up last. The store must be
-empty, and may be of another kind than the one that was backed up. No server may be running on it.
+const restoreHelp = `Fills the configured store from a backup of ` +
+	"`exchange backup`" + `: a file, or the newest in a folder: of
+one history the one with the highest sequence, of several histories the last one taken. The store
+must be empty, and may be of another kind than the one that was backed up. No server may be running
+on it.
 
-The server's secret key (exchange.key, which was kept apart) must be in its file first, or in the environment: the
-backup is authenticated under a key that is derived from it. A key that was retired from the file counts too, in its own
-file beside it or as a further line. All of the backup must be authentic before anything is written,
-	and again before the
-store can be served. An old backup is as authentic as a new one: the answer says when it was taken.
+The server's secret key (exchange.key, which was kept apart) must be in its file first, or in the
+environment: a key derived from it authenticates the backup. A key that was retired from the file
+counts too, in its own file beside it or as a further line. All of the backup must be authentic before
+anything is written, and again before the store can be served. An old backup is as authentic as a new
+one: the output names the time of the backup.
 
---without-authentication restores without that proof. A writer of the file then decides which account owns
-what, and which withdraws are pending: only for a backup whose key is lost,
-	and that no other could have changed. Its
-API keys do not work without the key.
+--without-authentication restores without that proof. A writer of the file then decides which account
+owns what, and which withdraws are pending: only for a backup whose key is lost, and that nobody else
+could have changed. Its API keys do not work without the key.
 
-The backup is verified as a whole before anything is written. If the restore breaks off after that,
-	the store is
-filled by half, and the exchange does not start on it: empty it and restore again.
+The backup is verified as a whole before anything is written. If the restore fails after that, the
+store is partly filled, and the exchange does not start on it: empty it and restore again.
 
-With --node NAME, the exchange goes on as a cluster, whose only node is this one at first; the
+With --node NAME, the exchange continues as a cluster, whose only node is this one at first; the
 others join it empty. It needs cluster.nodes, and the cluster.folder of exchange cluster init.
 
 The folders of --data and --store are made if they are missing, and none above them.
 
-The store is found as ` + "`exchange serve`" + ` finds it, by the same flags,
-	variables and configuration file.`
+The store is found as ` +
+	"`exchange serve`" + ` finds it, by the same flags, variables and configuration
+file.`
 
 func (p *Commands) restoreCommand() *cobra.Command {
 	var given cli.Sources
@@ -104,7 +103,7 @@ func (p *Commands) restoreCommand() *cobra.Command {
 	}
 	given.Register(c.Flags())
 	c.Flags().BoolVar(&without, "without-authentication", false,
-		"restore without a proof that the exchange wrote the backup: read what --help says of it")
+		"restore without proof that the exchange wrote the backup: see --help")
 	return c
 }
 
@@ -395,7 +394,7 @@ func restoreFailed(store persistence.Store, err error) error {
 	}
 	return cli.WithExit(code,
 		fmt.Errorf(
-			"%w; %s may be filled by half, and no exchange starts on it then: empty it before "+
+			"%w; %s may be partly filled, and no exchange starts on it then: empty it before "+
 				"the next try", err, store))
 }
 
@@ -432,7 +431,7 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 			"authenticated\tNO: a writer of the file has decided which account owns what")
 	}
 	fmt.Fprintln(w, "\nNext:")
-	fmt.Fprintf(w, "- tell your clients: what was acknowledged after %s is gone\n",
+	fmt.Fprintf(w, "- inform your clients: everything acknowledged after %s is gone\n",
 		a.Taken.Format(time.RFC3339))
 	switch a.SecretKey {
 	case "missing", "another":
@@ -447,12 +446,12 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	if !strings.HasPrefix(a.Store, "pebble:") {
 		fmt.Fprintln(w,
 			"- on each other host that has served from this store, remove HEAD.redis and "+
-				"owner.id from the data folder: they know of what is gone")
+				"owner.id from the data folder: they record data that is gone")
 	}
 	fmt.Fprintln(w, "- start the exchange with this configuration: exchange serve")
 	if a.Node != "" {
 		fmt.Fprintf(w, "- it is node %s, and leads alone: let the other nodes join it with empty "+
-			"folders, because one disk bears no fault\n", a.Node)
+			"folders, because one disk tolerates no failure\n", a.Node)
 	}
 	fmt.Fprintln(w, "- compare its books: exchange audit")
 	fmt.Fprintln(w,

@@ -17,23 +17,21 @@ import (
 
 const secretKeyHelp = `Changes the server's secret key, under which API secrets are sealed, in its file (exchange.key):
 
-  exchange secret-key rotate     a new key comes to the front; restart the exchange,
-	and it seals everything anew
-  exchange secret-key retire     the other keys leave the file; they are kept beside it,
-	for backups of before need them.
-                                 The exchange that runs keeps them until it is restarted, too
+  exchange secret-key rotate     puts a new key first; restart the exchange, which then seals all
+                                 API secrets with it
+  exchange secret-key retire     moves the other keys to files beside it, because older backups need
+                                 them. The running exchange keeps them until it is restarted.
 
-Codes of withdraws that were mailed under a key are good as long as the exchange has it: so retire it later than
-timing.code_valid_ms (
-	up to 7 days) after the restart. But whoever has stolen a key can make codes with it,
-	until it is
-retired and the exchange restarted again. After a theft do it all at once (rotate, restart, retire,
-	restart): codes that were
-mailed before are then wrong.
+Codes of withdraws that were mailed under a key are valid as long as the exchange has it: so retire it
+later than timing.code_valid_ms (up to 7 days) after the restart. But a thief of a key can make codes
+with it until it is retired and the exchange restarted. After a theft do it all at once (rotate,
+restart, retire, restart): codes that were mailed before are then wrong.
 
-The file is found as ` + "`exchange serve`" +
-	` finds it, by the same flags, variables and configuration file. --data DIR without a
-configuration is enough for the usual file in that folder. The exchange reads the file when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one in front of it there, with a blank between.`
+The file is found as ` +
+	"`exchange serve`" + ` finds it, by the same flags, variables and configuration file.
+--data DIR without a configuration is enough for the usual file in that folder. The exchange reads the
+file when it starts. If EXCHANGE_SECRET_KEY holds the key, put a new one before it there, with a blank
+between.`
 
 // secretKeyAnswer is the output of the commands about the server's key. Keys are named by their
 // ids.
@@ -98,7 +96,7 @@ func (p *Commands) secretKeyCommand() *cobra.Command {
 				return err
 			},
 			"The exchange that runs keeps the old keys, and takes codes of withdraws made with "+
-				"them, until it is restarted: restart it. Behind a theft keep the retired files "+
+				"them, until it is restarted: restart it. After a theft keep the retired files "+
 				"in another place after that: what is sealed with a key still opens as long as "+
 				"its file is there."))
 	c.Long = secretKeyHelp

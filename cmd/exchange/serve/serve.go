@@ -397,7 +397,7 @@ var errConfig = errors.New("the configuration does not fit")
 
 // lostKeyHelp is the remedy when the key that API secrets are sealed with is missing.
 const lostKeyHelp = "bring exchange.key back, or a retired one as exchange.key.ID beside it, or " +
-	"give the key in " + config.EnvSecretKey + ". If it is lost for good, `exchange serve " +
+	"give the key in " + config.EnvSecretKey + ". If it is permanently lost, `exchange serve " +
 	"--revoke-lost-keys` revokes these API keys, mails their owners, and serves"
 
 // startTimeout bounds the wait for a Redis that is absent or still loading.

@@ -39,23 +39,22 @@ func ends(list []replicated.FolderEnd) string {
 	return b.String()
 }
 
-const surviveHelp = `Makes this node the only voter of its cluster, when so many other nodes are
-gone for good, with their disks, that the rest is no majority. It is run on the machine of this node
-while no process uses its data folder. A node that is only down must be started instead.
+const surviveHelp = `Makes this node the only voter of its cluster, when other nodes are permanently gone with their disks
+and the rest is no majority. Run it on the machine of this node while no process uses its data folder.
+A node that is only down must be started instead.
 
-What the other nodes had acknowledged and this one has not got is lost: an order is acknowledged
-when a majority has it, and this node need not be one of that. Without --yes this
-command changes no member: it prints the last term and sequence of this node's folder, and of each
-further data folder that it is given. Each is opened whose own checksums are whole, whatever other
-nodes have said of it. Choose the node with the highest term, and in that the highest sequence; a
-shorter one, or one that ended because others found it short or removed, is taken by its name alone:
---shorter NODE.
+Records that the other nodes acknowledged and this one lacks are lost: an order is acknowledged when a
+majority has it, and this node need not be part of that majority. Without --yes this command changes
+no member: it prints the last term and sequence of this node's folder, and of each further data folder
+that is given. Each folder with valid checksums of its own is opened, even if other nodes have rejected
+it. Choose the node with the highest term, and in that the highest sequence. A shorter one, or one that
+ended because others found it short or removed, is taken by its name alone: --shorter NODE.
 
-The other nodes are never counted again. One that comes back with its old folder, or that was only
-cut off, is not heard here: empty its folder. Two of them that come back would serve by themselves,
-with what they have, so make sure that they do not. Then start this node, tell your clients,
-	compare its books with exchange audit, and let
-other nodes join with empty folders: until then one disk bears no fault.`
+The other nodes are never members again. One that comes back with its old folder, or that was only cut
+off, is ignored: empty its folder. Two of them that come back would serve by themselves, with the
+records that they have, so make sure that they do not. Then start this node, inform your clients,
+compare its books with exchange audit, and let other nodes join with empty folders: until then one disk
+tolerates no failure.`
 
 func (p *Commands) clusterSurviveCommand() *cobra.Command {
 	var given cli.Sources
@@ -63,7 +62,7 @@ func (p *Commands) clusterSurviveCommand() *cobra.Command {
 	var shorter string
 	c := &cobra.Command{
 		Use:   "survive [FOLDER...]",
-		Short: "Let this node go on alone: the others' disks are gone for good",
+		Short: "Let this node continue alone: the others' disks are permanently gone",
 		Long:  surviveHelp,
 		Args:  cobra.ArbitraryArgs,
 		RunE: cli.Run(func(_ context.Context, folders []string) error {
@@ -107,16 +106,16 @@ func (p *Commands) survive(given *cli.Sources, folders []string, sure bool, shor
 	case err != nil:
 		return cli.WithExit(cli.ExitUsage, err)
 	case !sure:
-		return cli.Usage("node %s has the journal up to sequence %d; what only %s had behind that "+
-			"would be lost for good, and they would be counted no more. The members were not "+
-			"changed: if their disks are gone, say --yes%s", cfg.Cluster.Node, s.Folders[0].Seq,
+		return cli.Usage("node %s has the journal up to sequence %d; what only %s had after that "+
+			"would be lost permanently, and they would no longer be members. The members were "+
+			"not changed: if their disks are gone, add --yes%s", cfg.Cluster.Node, s.Folders[0].Seq,
 			strings.Join(s.Gone, ", "), ends(s.Folders))
 	}
 	a := surviveAnswer{Node: cfg.Cluster.Node, Sequence: s.Folders[0].Seq, Gone: s.Gone}
 	return p.Print(&a, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "Node %s goes on alone behind sequence %d. What only %s had is lost.\n",
+		fmt.Fprintf(w, "Node %s continues alone after sequence %d. What only %s had is lost.\n",
 			a.Node, a.Sequence, strings.Join(a.Gone, ", "))
 		fmt.Fprintln(w, "\nNext:\n- start it: exchange serve\n- compare its books: exchange "+
-			"audit\n- tell your clients\n- let other nodes join with empty folders")
+			"audit\n- inform your\nclients\n- let other nodes join with empty folders")
 	})
 }

@@ -100,7 +100,7 @@ func (a *Account) Apply(e *Own, pair, coin string) error {
 	return nil
 }
 
-// Traded takes trades that were told or read.
+// Traded takes trades that were received or read.
 func (a *Account) Traded(rows []Trade) {
 	for _, t := range rows {
 		a.Trades[t.ID] = t
@@ -149,7 +149,7 @@ func (b *Book) Apply(d *Depth) bool {
 	case d.Snapshot:
 		b.Buy, b.Sell, b.Known = map[string]string{}, map[string]string{}, true
 	case !b.Known:
-		return true // the whole book is on its way
+		return true // the whole book is in flight
 	case d.PrevUpdateID == nil || *d.PrevUpdateID != b.UpdateID:
 		b.Known = false
 		return false

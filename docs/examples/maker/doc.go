@@ -9,6 +9,6 @@
 //
 //	main.go     the maker
 //	quote.go    its orders
-//	account.go  its account and the book, as the stream tells them
+//	account.go  its account and the book, as the stream sends them
 //	socket.go   the connection
 package main

@@ -113,7 +113,7 @@ func (m *maker) isEnding() bool {
 	}
 }
 
-// event takes what the stream tells.
+// event handles an event of the stream.
 func (m *maker) event(name string, arg json.RawMessage) error {
 	switch name {
 	case "own":
@@ -137,7 +137,7 @@ func (m *maker) event(name string, arg json.RawMessage) error {
 }
 
 // login proves that the client has the key's secret. From the answer on nothing of the earlier
-// socket is on its way.
+// socket is in flight.
 func (m *maker) login() error {
 	b, err := m.socket.ask("challenge")
 	if err != nil {
@@ -275,7 +275,7 @@ func (m *maker) ask(name string, f fields) (a answer, err error) {
 	return a, err
 }
 
-// show prints what the maker knows, in a line of JSON.
+// show prints the maker's state, in a line of JSON.
 func (m *maker) show() {
 	traded := map[string]decimal.Decimal{}
 	for _, t := range m.account.Trades {

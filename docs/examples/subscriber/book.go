@@ -9,7 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// A Book is one pair's order book as the stream tells it. After each Apply without an error it is
+// A Book is one pair's order book as the stream sends it. After each Apply without an error it is
 // exactly what GET /api/v1/orderbook/<pair>/?group=1 answers with X-Update-Id equal to UpdateID.
 type Book struct {
 	UpdateID  uint64
@@ -40,7 +40,7 @@ func (b *Book) Apply(d *Diff) error {
 	case d.Snapshot: // the whole book: at the beginning, and after a loss
 		b.Sell, b.Buy, b.Known = map[string]decimal.Decimal{}, map[string]decimal.Decimal{}, true
 	case !b.Known:
-		return nil // the whole book is on its way
+		return nil // the whole book is in flight
 	case d.PrevUpdateID == nil || *d.PrevUpdateID != b.UpdateID:
 		b.Known = false
 		return fmt.Errorf("update %d does not follow update %d", d.UpdateID, b.UpdateID)

@@ -20,7 +20,7 @@ func main() {
 	address := flag.String("address", "127.0.0.1:8080", "of the exchange")
 	pair := flag.String("pair", "BTC_USDT", "whose book is shown")
 	flag.Parse()
-	for { // a client that comes back begins anew
+	for { // a client that comes back starts over
 		log.Print(watch(*address, *pair))
 		time.Sleep(time.Second)
 	}

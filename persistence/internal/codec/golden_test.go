@@ -11,7 +11,7 @@ import (
 )
 
 // goldenRows is one row of each kind, by its number among the kinds, with its stored bytes; orders
-// also with a client id or instructions. Histories hold these bytes for ever: if the test fails,
+// also with a client id or instructions. Histories hold these bytes permanently: if the test fails,
 // the code is wrong.
 var goldenRows = []struct {
 	name  string

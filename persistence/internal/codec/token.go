@@ -28,7 +28,7 @@ func Digest(batch []byte) uint64 { return xxhash.Sum64(batch) }
 func Fenced(owner string) error {
 	if owner == "" {
 		return fmt.Errorf(
-			"%w: the store knows no owner of this engine: its data was removed, or an empty "+
+			"%w: the store has no owner of this engine: its data was removed, or an empty "+
 				"store has its address; bring the data back, or restore a backup",
 			persistence.ErrCorrupt)
 	}
