@@ -6,7 +6,7 @@ COMMIT ?= $(shell git describe --tags --always --dirty 2>/dev/null || true)
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# A build by profile compiles everything anew, the standard library too: a minute or two more, the first time.
+# A build by profile compiles everything again, the standard library too: a minute or two more, the first time.
 PGO ?= auto
 
 build: ## build bin/exchange, a static binary, optimised by cmd/exchange/default.pgo
@@ -60,7 +60,7 @@ soak: ## load an exchange for long, DURATION=10m on STORE=pebble (or redis), and
 bench: ## measure the exchange: one table of values, ratios and aims, in minutes
 	scripts/bench
 
-profile: ## make cmd/exchange/default.pgo anew, from a load on this machine
+profile: ## make cmd/exchange/default.pgo again, from a load on this machine
 	scripts/profile
 
 pictures: ## draw the README's picture of a report, from a load on this machine

@@ -151,7 +151,7 @@ func TestAReportThatCannotBeComparedIsRefused(t *testing.T) {
 		"such a rate":         strings.Replace(whole, `"rate": 9900`, `"rate": -1`, 1),
 		"such a rate, p99":    strings.Replace(whole, `"p99_ms": 4,`, `"p99_ms": 1e300,`, 1),
 		"found 3 differences": strings.Replace(whole, `"found": 0`, `"found": 3`, 1),
-		"come to its end: why": strings.Replace(whole, `"incomplete": ""`, `"incomplete": "why"`,
+		"not finish: why": strings.Replace(whole, `"incomplete": ""`, `"incomplete": "why"`,
 			1),
 		"failed: refused: 9": strings.Replace(whole, `"broken": []`, `"broken": ["refused: 9"]`,
 			1),

@@ -15,7 +15,7 @@ import (
 )
 
 // Bounds of the work that Pebble does by itself. Without them Pebble would retry failed work at
-// once, for ever.
+// once, permanently.
 const (
 	// pause is the time between two tries. Pebble's lock is held meanwhile, so Applies and lists
 	// wait for it, and appends do not.

@@ -21,7 +21,7 @@ const wrong = (text) => report.errors.length < 20 && report.errors.push(text);
 const text = (sell, buy) => JSON.stringify([sell, buy]);
 
 async function get(path) {
-	// Without a limit fetch may wait for ever for an exchange that was killed.
+	// Without a limit fetch may wait without end for an exchange that was killed.
 	const response = await fetch(`${base}/api/v1/${path}`, { signal: AbortSignal.timeout(10_000) });
 	if (!response.ok) throw new Error(`${path}: ${response.status}`);
 	return { id: Number(response.headers.get("X-Update-Id")), body: await response.json() };

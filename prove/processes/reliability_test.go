@@ -11,7 +11,7 @@ import (
 )
 
 const roundsHead = "| injected | rounds | what happens | orders | cancels | trades | " +
-	"money and keys | no outcome: in | not in | missing, or more than was told |\n" +
+	"money and keys | no outcome: in | not in | missing, or more than was acknowledged |\n" +
 	"|---|---|---|---|---|---|---|---|---|---|\n"
 
 // reliability returns the table of docs/reliability.md with the rounds of the campaign. redis is

@@ -25,7 +25,7 @@ const ways = {
 		r.end()
 	}),
 	'request that asks before': () => request({ 'Content-Length': size, Expect: '100-continue' }, (r) => {
-		r.on('continue', () => r.destroy(new Error('it is told to go on')))
+		r.on('continue', () => r.destroy(new Error('the server answered 100')))
 		r.flushHeaders()
 	}),
 	'fetch': async () => {
