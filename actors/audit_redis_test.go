@@ -26,7 +26,7 @@ var (
 		"candles:2:6": "candles of pair BTC_EUR, timeframe D"}
 	historySets = map[string]string{
 		"orders:1": "closed orders of account ann", "orders:2": "closed orders of account ben",
-		"withdraws": "withdraws", "withdraws:1": "withdraws of account ann"}
+		"withdraws": "withdraws", "withdraws:1": "withdrawals of account ann"}
 )
 
 // A damagedHistory is an engine with a history in Redis, which a test damages.

@@ -27,7 +27,7 @@ func TestAnEmptyAccountIsClosedPermanently(t *testing.T) {
 		b.expect(b.closing("fees"), "there is no account \"fees\"")
 		b.expect(b.closing("ann"), "account ann has a balance of 10 BTC"+last)
 		b.expect(b.ask(coin), "withdraw 1")
-		b.expect(b.closing("ann"), "account ann has pending withdraws: 1"+last)
+		b.expect(b.closing("ann"), "account ann has pending withdrawals: 1"+last)
 		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 1))), "status 50")
 		order := must[*Command](t)(b.e.Place(b.key, b.next(), &OrderRequest{Pair: b.e.Pairs()[0],
 			Side: trading.Sell, Price: 1000000000, Amount: 10 * coin}))

@@ -127,7 +127,7 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 		slices.ContainsFunc(pending, func(d *state.Withdrawal) bool {
 			return w.pending[d.ID] == nil || *w.pending[d.ID] != *d
 		}):
-		return walletDiffers(a, "has other pending withdraws than are committed")
+		return walletDiffers(a, "has other pending withdrawals than are committed")
 	case w.flight != nil && slices.ContainsFunc(w.reserved, func(r reservation) bool {
 		return !r.amount.IsZero()
 	}):
@@ -141,7 +141,7 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 		return walletDiffers(a, "has the self-trade mode %d, committed is %d", r.selfTrade,
 			a.SelfTrade())
 	case !r.withdrawalIDs.Equal(a.WithdrawalIDs()):
-		return walletDiffers(a, "has other client ids of withdraws than are committed")
+		return walletDiffers(a, "has other client ids of withdrawals than are committed")
 	case r.heldUs != a.Operated().HeldUs:
 		return walletDiffers(a, "holds its money until %d us, committed is %d", r.heldUs,
 			a.Operated().HeldUs)

@@ -104,14 +104,14 @@ func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64,
 // logDespiteFreeze logs an operator's approval despite a freeze. The wallet calls it before it
 // submits the record, so each approval is logged, even if the operator never receives the outcome.
 func (e *Engine) logDespiteFreeze(c *Command) {
-	e.log.Warn("a withdraw of a frozen account is approved, as the operator insists", "operator",
+	e.log.Warn("a withdrawal of a frozen account is approved, as the operator insists", "operator",
 		c.operator, "withdraw", c.record.WithdrawalMoved.ID, "account", c.account.Name)
 }
 
 func (e *Engine) moveAsOperator(operator string, req withdrawalRequest) (*Command, error) {
 	switch to := req.to; {
 	case to != event.WithdrawalApproved && to != event.WithdrawalRefused:
-		return nil, refusef("a withdraw is approved or refused, not given status %d", to)
+		return nil, refusef("a withdrawal is approved or refused, not given status %d", to)
 	case len(req.details) > MaxDetails:
 		return nil, refusef("details have at most %d bytes", MaxDetails)
 	}
@@ -120,7 +120,7 @@ func (e *Engine) moveAsOperator(operator string, req withdrawalRequest) (*Comman
 		return nil, err
 	}
 	if !q.Found {
-		return nil, refusef("there is no pending withdraw %d", req.id)
+		return nil, refusef("there is no pending withdrawal %d", req.id)
 	}
 	c := newCommand(event.KindWithdrawalMoved)
 	c.withdrawal = req

@@ -235,7 +235,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 		f(decided(func(w *wallet) { w.nonces[0].greatest-- }),
 			"account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
 		f(decided(func(w *wallet) { w.pending[1].Tries++ }),
-			"account ann: its wallet has other pending withdraws than are committed")
+			"account ann: its wallet has other pending withdrawals than are committed")
 		f(decided(func(w *wallet) { w.open.Remove(1) }),
 			"account ann: of its open orders its wallet has nothing where committed is order")
 		f(func(b *teller) {

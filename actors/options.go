@@ -221,7 +221,7 @@ var (
 	ErrMaintenance = errors.New("the exchange is in maintenance")
 	ErrDropped     = errors.New("the client's socket was ended by another one")
 	ErrNoMail      = errors.New(
-		"without a mail server no code could be mailed that confirms a withdraw")
+		"without a mail server no code could be mailed that confirms a withdrawal")
 	ErrNotConfirmed = owner.ErrNotConfirmed
 )
 

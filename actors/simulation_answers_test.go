@@ -488,7 +488,7 @@ func (s *sim) withinLimits() {
 				n, limits.OpenOrdersPerAccount)
 		}
 		if n := a.MostPending(s.model.Seq, s.model.Seq); n > limits.PendingWithdrawals {
-			s.violate("record %d: %s has %d pending withdraws, and %d are allowed", s.model.Seq,
+			s.violate("record %d: %s has %d pending withdrawals, and %d are allowed", s.model.Seq,
 				a.Name, n, limits.PendingWithdrawals)
 		}
 	}

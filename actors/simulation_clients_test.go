@@ -305,7 +305,7 @@ func (s *sim) command(r *rand.Rand, l *life) {
 		id := s.withdrawalOf(r, q.account, event.WithdrawalNew)
 		q.id, q.to = id, event.WithdrawalVerified
 		q.code = s.codeFor(r, id)
-		q.what = fmt.Sprintf("confirm withdraw %d with %q", id, q.code.text)
+		q.what = fmt.Sprintf("confirm withdrawal %d with %q", id, q.code.text)
 		run = func() (*Command, error) {
 			return e.Do(NewConfirmation(key, q.nonce, id, q.code.text))
 		}

@@ -270,7 +270,7 @@ func (s *sim) checkCode(q *played, seq uint64) {
 		w.Address, w.TimeUs}
 	if q.code != want {
 		s.violate(
-			"record %d confirms withdraw %d with the code of another, or of another history: "+
+			"record %d confirms withdrawal %d with the code of another, or of another history: "+
 				"%+v, not %+v",
 			seq, w.ID, q.code, want)
 	}
@@ -304,13 +304,13 @@ func (s *sim) mailed(l *life, m *Mail) {
 	for _, what := range slices.Sorted(maps.Keys(boundTo)) {
 		other := *w
 		if boundTo[what](&other); l.engine.codeFits(&other, m.Code) {
-			s.violate("the code of withdraw %d is good for one with another %s", w.ID, what)
+			s.violate("the code of withdrawal %d is good for one with another %s", w.ID, what)
 		}
 	}
 	other := m.history
 	other[0]++
 	if l.engine.sealer.CodeFits(other, w, m.Code) {
-		s.violate("the code of withdraw %d is good in another history", w.ID)
+		s.violate("the code of withdrawal %d is good in another history", w.ID)
 	}
 }
 

@@ -222,7 +222,7 @@ func (c *ownClient) same(seq uint64) error {
 		return fmt.Errorf("it has the open orders %+v, not %+v", c.open, rows)
 	}
 	if rows := committed.PendingRows(a); !maps.Equal(c.pending, rows) {
-		return fmt.Errorf("it has the pending withdraws %+v, not %+v", c.pending, rows)
+		return fmt.Errorf("it has the pending withdrawals %+v, not %+v", c.pending, rows)
 	}
 	if c.frozen != a.Frozen && a.Operated().ClosedUs == 0 {
 		return fmt.Errorf("its account is frozen: %v, which is wrong", c.frozen)
@@ -275,7 +275,7 @@ func (s *sim) sameFunds(x *committed.OwnEvent) error {
 		return w.Status == event.WithdrawalNew || w.Status == event.WithdrawalVerified
 	})
 	if !slices.Equal(got, ended) {
-		return fmt.Errorf("it ends the withdraws %+v, and its record %+v", got, ended)
+		return fmt.Errorf("it ends the withdrawals %+v, and its record %+v", got, ended)
 	}
 	return nil
 }

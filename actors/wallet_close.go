@@ -27,7 +27,7 @@ func (w *wallet) left() string {
 	}
 	switch {
 	case len(w.pending) > 0:
-		return fmt.Sprintf("pending withdraws: %d", len(w.pending))
+		return fmt.Sprintf("pending withdrawals: %d", len(w.pending))
 	case w.rare != nil && len(w.switches) > 0:
 		return "an armed switch, which cancels orders when it is due (freeze the account, and " +
 			"try again later)"

@@ -289,7 +289,7 @@ func TestWithoutAMailServerNoWithdrawalIsAccepted(t *testing.T) {
 		before := b.e.committed.Released()
 		b.expect(b.ask(coin), ErrNoMail.Error())
 		if got := b.e.committed.Released(); got != before {
-			t.Errorf("a withdraw that is not taken leaves %d records", got-before)
+			t.Errorf("a withdrawal that is not taken leaves %d records", got-before)
 		}
 		b.nonce-- // it has not used its nonce
 		b.expect(b.confirm(1, first), "status 20")
@@ -336,7 +336,7 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 			b.expect(b.confirm(id, codeOf(t, b.e, id)), "status 20")
 		}
 		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 1, "")), "status 30")
-		const warning = "a withdraw of a frozen account"
+		const warning = "a withdrawal of a frozen account"
 		if text := log.String(); strings.Contains(text, warning) {
 			t.Errorf("of an account that is not frozen: %s", text)
 		}
@@ -356,7 +356,7 @@ func TestAnApprovalDespiteAFreezeIsLoggedBeforeItIsSent(t *testing.T) {
 		g.set(func() { g.holding = false })
 		b.expect(<-end, "status 30")
 		b.expect(outcomeOf(b.e.ApproveDespiteFreeze("moderator", 2, "")),
-			"there is no pending withdraw 2")
+			"there is no pending withdrawal 2")
 		if n := strings.Count(log.String(), warning); n != 1 {
 			t.Errorf("there are %d lines of it", n)
 		}

@@ -94,7 +94,7 @@ var limitOptions = []Option{
 		Key: "limits.command_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "orders and other commands a second of one account",
 		market: firstMarket, appliedBy: byMarket,
-		Help: `How many orders, changes and trials of orders, settings, withdraws and confirmations of withdraws an account may send
+		Help: `How many orders, changes and trials of orders, settings, withdrawals and confirmations of withdrawals an account may send
 			a second in the long run, over all its keys. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CommandRate },
 	},
@@ -105,7 +105,7 @@ var limitOptions = []Option{
 		Key: "limits.cancel_rate", Default: "100", min: 0, max: 1_000_000,
 		Brief:  "cancels a second of one account",
 		market: firstMarket, appliedBy: byMarket,
-		Help: `How many cancels of orders and withdraws, and settings of dead man's switches, an account may send a second in the long
+		Help: `How many cancels of orders and withdrawals, and settings of dead man's switches, an account may send a second in the long
 			run, over all its keys. They are
 			counted apart from its commands, so that a flood of orders does not keep it from cancelling. 0: they are not limited.`,
 		at: func(c *Config) any { return &c.Limits.CancelRate },
@@ -239,7 +239,7 @@ var limitOptions = []Option{
 	},
 	{
 		Key: "limits.pending_withdraws", Default: "100", min: 1, max: 10_000,
-		Brief:  "pending withdraws of one account",
+		Brief:  "pending withdrawals of one account",
 		market: firstMarket, appliedBy: byEngine,
 		Help: `How many withdraws of one account may wait for their code or for approval. Beyond it new ones are refused.`,
 		at:   func(c *Config) any { return &c.Limits.PendingWithdrawals },

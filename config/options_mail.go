@@ -5,7 +5,7 @@ var mailOptions = []Option{
 	{
 		Key:   "mail.host",
 		Brief: "SMTP server of the exchange's mails",
-		Help: `The SMTP server that takes the exchange's mails: the codes that confirm withdraws, and word of refused
+		Help: `The SMTP server that takes the exchange's mails: the codes that confirm withdrawals, and word of refused
 			ones. A name or an IP address without a port. Empty: no mail is sent, what is still of use waits until a start
 			with a server, and no new withdraw is taken.
 			With demo mails are written as files under the data folder, and no server is asked.`,

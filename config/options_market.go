@@ -12,9 +12,9 @@ var marketOptions = []Option{
 		Key: "currencies", named: true, market: firstMarket,
 		Brief: "the currencies",
 		Help: `What accounts can hold, in the order in which it is listed to clients. code: 1 to 12 of A-Z and 0-9. sign: the
-			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdraw;
+			symbol shown to people, at most 8 characters, may be left out. minimum_withdraw: the least amount of a withdrawal;
 			0, or left out, for any. address_pattern: a regular expression (RE2, at most 512 bytes) from ^ to $ that the
-			address of a withdraw must match as a whole, in single quotes; left out, an address is 1 to 256 printable
+			address of a withdrawal must match as a whole, in single quotes; left out, an address is 1 to 256 printable
 			ASCII characters without blanks. deposit_instructions: instructions for customers who pay in, at most
 			1000 characters, lines separated by \n in double quotes; the page /account and exchange-info/ show it to signed
 			requests of keys that may read; left out, nothing is shown. Each node of a cluster shows the text of
@@ -75,8 +75,8 @@ var marketOptions = []Option{
 
 	{
 		Key: "withdraw.code_tries", Default: "5", min: 1, max: 100, market: firstMarket,
-		Brief: "wrong codes for one withdraw",
-		Help:  `How often a withdraw may be confirmed with a wrong code. After that it can only be cancelled.`,
+		Brief: "wrong codes for one withdrawal",
+		Help:  `How often a withdrawal may be confirmed with a wrong code. After that it can only be cancelled.`,
 		at:    func(c *Config) any { return &c.Withdrawal.CodeTries },
 	},
 }

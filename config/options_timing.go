@@ -59,9 +59,9 @@ var timingOptions = []Option{
 	},
 	{
 		Key: "timing.code_valid_ms", Default: "3600000", min: 1000, max: 604_800_000,
-		Brief:  "how long the code of a withdraw is valid, in ms",
+		Brief:  "how long the code of a withdrawal is valid, in ms",
 		market: firstMarket,
-		Help: `How long the code that is mailed for a withdraw is valid, in milliseconds. An owner that confirms later gets an
+		Help: `How long the code that is mailed for a withdrawal is valid, in milliseconds. An owner that confirms later gets an
 			error, and a new code by mail.`,
 		at: func(c *Config) any { return &c.Timing.CodeValidMs },
 	},

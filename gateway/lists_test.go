@@ -440,7 +440,7 @@ func transfers(t *testing.T, h *harness,
 			h.post(x.owner, "/api/v1/withdraw",
 				"address="+x.Address+"&amount=0.5&currency="+x.Currency))
 		if got.Timestamp == 0 {
-			t.Fatalf("a withdraw without a time: %+v", got)
+			t.Fatalf("a withdrawal without a time: %+v", got)
 		}
 		x.Timestamp = got.Timestamp
 		withdrawals = append(withdrawals, x)
@@ -451,7 +451,7 @@ func transfers(t *testing.T, h *harness,
 			if got := decode[listedTransfer](t,
 				h.post(x.owner, path, params)); got.Status != status || got.ID != x.ID ||
 				got.Timestamp != x.Timestamp || got.Address != x.Address || got.Amount != x.Amount {
-				t.Fatalf("%s: %+v, the withdraw is %+v", path, got, *x)
+				t.Fatalf("%s: %+v, the withdrawal is %+v", path, got, *x)
 			}
 			x.Status = status
 		}

@@ -140,7 +140,7 @@ func (s sink) state(e *actors.Stats) {
 		gauge(float64(e.Meter.Open.Load()))
 	s.metric("outbox_mails",
 		"Mails that are to be sent. Growing means that the mail server does not take them: "+
-			"withdraws cannot be confirmed.").gauge(float64(e.Meter.Outbox.Load()))
+			"withdrawals cannot be confirmed.").gauge(float64(e.Meter.Outbox.Load()))
 	s.metric("snapshot_age_seconds",
 		"Age of the newest snapshot, or of the process if there is none. An idle exchange takes "+
 			"none: watch exchange_snapshot_lag_records with it.").gauge(e.SnapshotAge.Seconds())

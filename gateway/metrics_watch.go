@@ -113,7 +113,7 @@ func (c *collector) survey(out sink, e *actors.Engine) {
 		"Withdraws that wait, by status: new ones for their owner's code, verified ones for an "+
 			"operator.", "status")
 	oldest := out.metric("pending_withdraw_age_seconds",
-		"How long ago the oldest pending withdraw was asked for, by status; 0: none is pending.",
+		"How long ago the oldest pending withdrawal was asked for, by status; 0: none is pending.",
 		"status")
 	pending := func(status string, number int, oldestUs int64) {
 		age := 0.0

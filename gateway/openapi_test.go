@@ -354,7 +354,7 @@ func TestTheBoundsOfAChartAreDescribedAsNotNegative(t *testing.T) {
 func TestEveryCommandDocumentsUnknownOutcome(t *testing.T) {
 	if text := api.OutcomeUnknown.Detail; !strings.HasPrefix(text, "Outcome unknown") ||
 		strings.Contains(text, "the order") {
-		t.Errorf("a withdraw is answered with %q", text)
+		t.Errorf("a withdrawal is answered with %q", text)
 	}
 }
 

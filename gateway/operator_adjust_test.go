@@ -90,7 +90,7 @@ func showsAdjustment(t *testing.T, h *harness) {
 		}
 	}
 	if a := h.get("carol", "/api/v1/withdraws/?status=20"); strings.Contains(a.body, "wire-7") {
-		t.Errorf("with the pending withdraws it is shown %s", a.body)
+		t.Errorf("with the pending withdrawals it is shown %s", a.body)
 	}
 	h.get("carol", "/api/v1/withdraws/?status=60").is(t, 400, "a status that clients do not know")
 	if a := h.post("carol", "/api/v1/withdraw-cancel/", "withdraw=3"); a.status != 400 ||
@@ -100,6 +100,6 @@ func showsAdjustment(t *testing.T, h *harness) {
 	if a := h.post("carol", "/api/v1/withdraw/", "address=x&amount=1&client_id=wire-7&"+
 		"currency=BTC"); a.status != 400 ||
 		!strings.Contains(a.body, "Already used by withdraw 3") {
-		t.Errorf("a withdraw with its reference: %d %s", a.status, a.body)
+		t.Errorf("a withdrawal with its reference: %d %s", a.status, a.body)
 	}
 }

@@ -34,7 +34,7 @@ func TestNewEmailHoldsWithdrawalsUntilAVisibleTime(t *testing.T) {
 	end, err := time.Parse(time.RFC3339, until)
 	if whole := end.Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339); err != nil ||
 		held.status != 403 || !strings.Contains(held.body, "held until "+whole+".") {
-		t.Errorf("a withdraw: %d %s, want until %s", held.status, held.body, until)
+		t.Errorf("a withdrawal: %d %s, want until %s", held.status, held.body, until)
 	}
 	if a := ask("POST", "/operator/v1/withdraws/approve", `{"withdraw":2}`); a.status != 400 ||
 		!strings.Contains(a.body, "held until "+until) {

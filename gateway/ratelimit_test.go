@@ -201,7 +201,7 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 			append(from("192.0.2.1"), signed("bob", 1000, placing)...)...), 3, 3)
 	h.stillAt(before)
 	served(t, "a cancel all the same", cancel("bob", "3"), 200, 2, 1, 1)
-	served(t, "a cancel of a withdraw",
+	served(t, "a cancel of a withdrawal",
 		h.post("bob", "/api/v1/withdraw-cancel", "withdraw=7"), 400, 2, 0, 2)
 	throttled(t, "cancel over the limit", cancel("bob", "4"), 2, 2)
 	throttled(t, "cancel of all over the limit",

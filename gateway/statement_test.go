@@ -171,15 +171,15 @@ func TestStatementReportsUnavailableStore(t *testing.T) {
 	f("one trade", 1, 100, 100)
 	f("two trades", 2, 100, 100)
 	f("no deposit", 100, 0, 100)
-	f("no withdraw", 100, 100, 0)
-	f("one withdraw", 100, 100, 1)
+	f("no withdrawal", 100, 100, 0)
+	f("one withdrawal", 100, 100, 1)
 
 	p.deposits = 0
 	ends("a deposit that is gone",
 		"the history does not add up: every change is there, and 1000 USDT are left that none of "+
 			"them explains", true)
 	p.deposits, p.withdrawals = 100, 1
-	ends("a withdraw that is gone",
+	ends("a withdrawal that is gone",
 		"the history does not add up: at "+depositTime(t, h)+
 			" deposit 2 credits 1000 USDT, and there are 990 after it", true)
 }

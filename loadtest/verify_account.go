@@ -167,7 +167,7 @@ func (v *verifier) compare(ctx context.Context, a *account, at, first int) (*fin
 	}
 	switch {
 	case rested:
-		f.skipped = append(f.skipped, "sums of an account that had orders or withdraws before")
+		f.skipped = append(f.skipped, "sums of an account that had orders or withdrawals before")
 		v.balances(ctx, r, f, a, rows, trades, self, now, false)
 	case uncertain:
 		f.skipped = append(f.skipped,

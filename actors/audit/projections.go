@@ -114,7 +114,7 @@ func (a *audit) withdrawals(ctx context.Context) error {
 			return true
 		})
 		if err != nil {
-			return fmt.Errorf("reading withdraws: %w", err)
+			return fmt.Errorf("reading withdrawals: %w", err)
 		}
 		return nil
 	}
@@ -135,11 +135,11 @@ func (a *audit) withdrawals(ctx context.Context) error {
 			adjusted = adjusted.Add(s[uint16(i+1)].adjusted)
 		}
 		if sum != c.Withdrawn {
-			a.differ("withdraws: of %s %v are approved in all, committed are %v withdrawn", c.Code,
+			a.differ("withdrawals: of %s %v are approved in all, committed are %v withdrawn", c.Code,
 				sum, c.Withdrawn)
 		}
 		if adjusted != c.Adjusted {
-			a.differ("withdraws: of %s %v are adjusted in all, committed are %v", c.Code, adjusted,
+			a.differ("withdrawals: of %s %v are adjusted in all, committed are %v", c.Code, adjusted,
 				c.Adjusted)
 		}
 	}
@@ -151,7 +151,7 @@ func (a *audit) withdrawals(ctx context.Context) error {
 		for i, c := range a.state.Currencies() {
 			if s, in := own[uint16(i+1)], all[account][uint16(i+1)]; s != in {
 				a.differ(
-					"withdraws of account %s: of %s %d have ended, %v approved; in the list of "+
+					"withdrawals of account %s: of %s %d have ended, %v approved; in the list of "+
 						"all accounts they are %d and %v", a.accountName(account), c.Code,
 					s.ended, s.approved, in.ended, in.approved)
 			}

@@ -44,7 +44,7 @@ var (
 	AccountFrozen = &Failure{Name: "AccountFrozen", Status: 403, Detail: "The account is frozen."}
 	// WithdrawalsHeld gives the end of the hold, rounded up to a second.
 	WithdrawalsHeld = &Failure{Name: "WithdrawsHeld", Status: 403,
-		Detail: "The e-mail address of the account was changed: its withdraws are held until %s."}
+		Detail: "The e-mail address of the account was changed: its withdrawals are held until %s."}
 	PairHalted = &Failure{Name: "PairHalted", Status: 403, Detail: "Trading on %s is halted."}
 
 	NotFound         = &Failure{Name: "NotFound", Status: 404, Detail: "Not found."}
@@ -73,11 +73,11 @@ var (
 		Detail: "The order book of %s is full."}
 
 	TooManyWithdrawals = &Failure{Name: "TooManyWithdraws", Status: 400,
-		Detail: "This account has too many pending withdraws: confirm or cancel some " +
+		Detail: "This account has too many pending withdrawals: confirm or cancel some " +
 			"first."}
 	NoEmail = &Failure{Name: "NoEmail", Status: 400,
 		Detail: "The account has no e-mail address for the code that " +
-			"confirms a withdraw."}
+			"confirms a withdrawal."}
 
 	RequestTimeout = &Failure{Name: "RequestTimeout", Status: 408,
 		Detail: "The request did not arrive in time."}

@@ -53,7 +53,7 @@ func AppendDeposit(b []byte, p *actors.Public, d *committed.Deposit) []byte {
 	return append(d.Amount.Append(append(b, `,"amount":`...)), '}')
 }
 
-// AppendWithdrawal writes a row of withdraws.
+// AppendWithdrawal writes a row of withdrawals.
 func AppendWithdrawal(b []byte, p *actors.Public, w *committed.Withdrawal) []byte {
 	return appendWithdrawal(b, w, p.CurrencyCode(w.Currency))
 }

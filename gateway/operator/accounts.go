@@ -19,18 +19,18 @@ var accountRoutes = []route{
 		"A page of the accounts, in order of their ids. `next` is there if more " +
 			"may follow: send it as `after`."},
 	{"POST accounts", do(createAccount), atLeader, "Open an account",
-		"The name is new. The e-mail address gets the codes of withdraws, and an " +
+		"The name is new. The e-mail address gets the codes of withdrawals, and an " +
 			"account without one cannot withdraw."},
 	{"GET account", do(showAccount), atLeader, "An account at one moment",
-		"Its holdings, its newest open orders, and its pending withdraws."},
+		"Its holdings, its newest open orders, and its pending withdrawals."},
 	{"POST accounts/email", do(setEmail), atLeader, "Change an account's e-mail address",
-		"Both addresses receive a mail, and the account's withdraws are held for 48 " +
+		"Both addresses receive a mail, and the account's withdrawals are held for 48 " +
 			"hours. With the address that it has, nothing changes."},
 	{"POST accounts/close", do(closeAccount), atLeader, "Close an account",
-		"An account without money, open orders and pending withdraws is closed " +
+		"An account without money, open orders and pending withdrawals is closed " +
 			"permanently, and its keys are revoked."},
 	{"POST accounts/freeze", do(freeze), atLeader, "Freeze an account, or end that",
-		"The keys of a frozen account do nothing, and its withdraws are not " +
+		"The keys of a frozen account do nothing, and its withdrawals are not " +
 			"approved. Open orders stay."},
 	{"GET keys", do(listKeys), atLeader, "API keys of an account",
 		"With those that are revoked, and without secrets."},
@@ -144,7 +144,7 @@ type accountDetail struct {
 	Open      int                `json:"open_orders" doc:"Number of its open orders"`
 	Holdings  []holdingAnswer    `json:"holdings" doc:"What it has, by currency"`
 	Newest    []orderAnswer      `json:"newest_orders" doc:"The newest of its open orders"`
-	Withdraws []withdrawalAnswer `json:"pending_withdraws" doc:"Its pending withdraws"`
+	Withdraws []withdrawalAnswer `json:"pending_withdraws" doc:"Its pending withdrawals"`
 }
 
 // shownOrders is the number of open orders in an account's detail.

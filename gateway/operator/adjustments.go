@@ -95,7 +95,7 @@ func adjust(c *call, q *adjustment) (*adjustmentAnswer, error) {
 	_, missing := command.Shortfall()
 	available := q.amount.Balance().Sub(missing)
 	return nil, &badRequest{fmt.Sprintf("account %s has %v %s available, and %v were to be taken: "+
-		"what open orders and pending withdraws hold cannot be, unless they are cancelled or "+
+		"what open orders and pending withdrawals hold cannot be, unless they are cancelled or "+
 		"refused", q.Account, available, q.Currency, q.amount)}
 }
 

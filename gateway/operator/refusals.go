@@ -76,13 +76,13 @@ var refusals = map[string][]example{
 		{`limit=0`, "limit: 1 to 100000"},
 	},
 	"POST /operator/v1/withdraws/approve": {
-		{`{"withdraw":1}`, "there is no withdraw 1"},
+		{`{"withdraw":1}`, "there is no withdrawal 1"},
 		{`{"withdraw":1,"details":"late"}`,
 			"details: only of a refusal; an approval has a reference"},
 	},
 	"POST /operator/v1/withdraws/refuse": {
 		{`{"withdraw":1}`, "details: required; the owner receives them"},
-		{`{"withdraw":1,"details":"unknown address"}`, "there is no withdraw 1"},
+		{`{"withdraw":1,"details":"unknown address"}`, "there is no withdrawal 1"},
 	},
 	"GET /operator/v1/orders": {
 		{`account=nobody`, `there is no account "nobody"`},

@@ -26,7 +26,7 @@ var reportRoutes = []route{
 	{"GET export/deposits", lines[depositLine, int](exportDeposits), atLeader, "All deposits",
 		"Account by account, newest first."},
 	{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), atLeader,
-		"All withdraws", "Those that were asked for in a period, newest first."},
+		"All withdrawals", "Those that were asked for in a period, newest first."},
 	{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), atLeader,
 		"All balances",
 		"At one sequence, in order of the accounts' ids, without balances of 0."},
@@ -83,7 +83,7 @@ type Archive interface {
 type TotalAnswer struct {
 	Currency  string        `json:"currency"`
 	Deposited money.Balance `json:"deposited" doc:"Sum of deposits"`
-	Withdrawn money.Balance `json:"withdrawn" doc:"Sum of approved withdraws"`
+	Withdrawn money.Balance `json:"withdrawn" doc:"Sum of approved withdrawals"`
 	Adjusted  money.Balance `json:"adjusted" doc:"Sum of corrections"`
 	Balances  money.Balance `json:"balances"`
 	Reserved  money.Balance `json:"reserved"`
@@ -95,7 +95,7 @@ type AuditAnswer struct {
 	Records     uint64        `json:"records" doc:"Records that were replayed"`
 	Accounts    int           `json:"accounts" doc:"Accounts that were compared"`
 	OpenOrders  int           `json:"open_orders" doc:"Open orders that were compared"`
-	Withdrawals int           `json:"pending_withdraws" doc:"Pending withdraws that were compared"`
+	Withdrawals int           `json:"pending_withdraws" doc:"Pending withdrawals that were compared"`
 	Wallets     int           `json:"projections_compared" doc:"Projections that were compared"`
 	Changed     int           `json:"projections_changed_meanwhile" doc:"Changed meanwhile"`
 	Rows        int           `json:"rows_compared" doc:"Rows of the history that were compared"`

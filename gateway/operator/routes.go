@@ -90,7 +90,7 @@ var groups = []struct {
 }{
 	{openapi.Tag{Name: "State", Text: "The exchange as a whole."}, stateRoutes},
 	{openapi.Tag{Name: "Accounts", Text: "Accounts and their API keys."}, accountRoutes},
-	{openapi.Tag{Name: "Money", Text: "Deposits, corrections and withdraws."}, moneyRoutes},
+	{openapi.Tag{Name: "Money", Text: "Deposits, corrections and withdrawals."}, moneyRoutes},
 	{openapi.Tag{Name: "Trading", Text: "Orders, pairs, fees and maintenance."}, tradingRoutes},
 	{openapi.Tag{Name: "Reports", Text: "Long answers: each is a stream."}, reportRoutes},
 	{openapi.Tag{Name: "Cluster", Text: "The nodes that share a journal."}, clusterRoutes},

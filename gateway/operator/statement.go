@@ -29,7 +29,7 @@ type StatementLine struct {
 
 	Cause string `json:"cause" enum:"deposit,withdraw,adjustment,trade,fee,fee income,brought forward"`
 
-	ID     uint64 `json:"id" doc:"Id of the deposit, the withdraw or the trade"`
+	ID     uint64 `json:"id" doc:"Id of the deposit, the withdrawal or the trade"`
 	Pair   string `json:"pair,omitempty" doc:"Pair of the trade"`
 	Reason string `json:"reason,omitempty"`
 }

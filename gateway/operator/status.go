@@ -52,9 +52,9 @@ type statusAnswer struct {
 	Closed   closedAll     `json:"maintenance" doc:"Maintenance"`
 	Halted   []halted      `json:"halted" doc:"Halted pairs"`
 	Frozen   someOf        `json:"frozen" doc:"Frozen accounts"`
-	Held     someOf        `json:"held" doc:"Accounts whose withdraws are held"`
+	Held     someOf        `json:"held" doc:"Accounts whose withdrawals are held"`
 	Ended    int           `json:"closed_accounts" doc:"Number of closed accounts"`
-	Pending  pending       `json:"pending_withdraws" doc:"Pending withdraws"`
+	Pending  pending       `json:"pending_withdraws" doc:"Pending withdrawals"`
 	Switches int           `json:"switches" doc:"Number of armed dead man's switches"`
 	Open     int64         `json:"open_orders" doc:"Number of open orders"`
 	Mails    int64         `json:"mails_waiting" doc:"Number of mails that are not sent yet"`

@@ -20,15 +20,15 @@ var moneyRoutes = []route{
 			"reference and content is made once."},
 	{"GET withdraws", do(listWithdrawals), atLeader, "Withdraws",
 		"Newest first: the pending ones of all accounts, or all of one account."},
-	{"POST withdraws/approve", do(approveWithdrawal), atLeader, "Approve a withdraw",
+	{"POST withdraws/approve", do(approveWithdrawal), atLeader, "Approve a withdrawal",
 		"The amount leaves the balance."},
-	{"POST withdraws/refuse", do(refuseWithdrawal), atLeader, "Refuse a withdraw",
+	{"POST withdraws/refuse", do(refuseWithdrawal), atLeader, "Refuse a withdrawal",
 		"The amount is available again. `details` is required; the owner " +
 			"receives it."},
 }
 
 type withdrawalAnswer struct {
-	Withdrawal uint64       `json:"withdraw" doc:"Id of the withdraw"`
+	Withdrawal uint64       `json:"withdraw" doc:"Id of the withdrawal"`
 	Account    string       `json:"account"`
 	Currency   string       `json:"currency"`
 	Amount     money.Amount `json:"amount" doc:"Amount"`
@@ -47,7 +47,7 @@ func newWithdrawal(e *actors.Engine, w *committed.Withdrawal) withdrawalAnswer {
 }
 
 type withdrawalsAnswer struct {
-	Withdrawals []withdrawalAnswer `json:"withdraws" doc:"The withdraws"`
+	Withdrawals []withdrawalAnswer `json:"withdraws" doc:"The withdrawals"`
 }
 
 // A WithdrawalsQuery chooses withdrawals.
@@ -92,7 +92,7 @@ func refuseWithdrawal(c *call, q *decision) (*decisionAnswer, error) {
 
 // A decision approves or refuses a withdrawal.
 type decision struct {
-	Withdrawal    uint64 `json:"withdraw" need:"yes" doc:"Id of the withdraw"`
+	Withdrawal    uint64 `json:"withdraw" need:"yes" doc:"Id of the withdrawal"`
 	Details       string `json:"details,omitempty" most:"MaxDetails"`
 	Reference     string `json:"reference,omitempty" most:"MaxDetails" doc:"Transaction that pays it"`
 	DespiteFreeze bool   `json:"despite_freeze,omitempty"`
@@ -148,13 +148,13 @@ func decideWithdrawal(c *call, q *decision, to uint8) (*decisionAnswer, error) {
 			return &decisionAnswer{newWithdrawal(c.engine, &w), false}, nil
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedFrozen:
 			return nil, &badRequest{fmt.Sprintf(
-				"account %s is frozen, so withdraw %d was not approved: unfreeze the "+
+				"account %s is frozen, so withdrawal %d was not approved: unfreeze the "+
 					"account, or approve with despite_freeze (--despite-freeze)",
 				c.engine.AccountName(refusal.Account), q.Withdrawal)}
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedHeld:
 			return nil, &badRequest{fmt.Sprintf(
-				"the e-mail address of account %s was changed, so its withdraws are held "+
-					"until %s: withdraw %d was not approved", c.engine.AccountName(refusal.Account),
+				"the e-mail address of account %s was changed, so its withdrawals are held "+
+					"until %s: withdrawal %d was not approved", c.engine.AccountName(refusal.Account),
 				clock(held), q.Withdrawal)}
 		}
 	}
@@ -167,13 +167,13 @@ func decideWithdrawal(c *call, q *decision, to uint8) (*decisionAnswer, error) {
 	case err != nil:
 		return nil, err
 	case !found:
-		return nil, &badRequest{fmt.Sprintf("there is no withdraw %d", q.Withdrawal)}
+		return nil, &badRequest{fmt.Sprintf("there is no withdrawal %d", q.Withdrawal)}
 	case w.Status != to:
-		return nil, &badRequest{fmt.Sprintf("withdraw %d is %s", q.Withdrawal,
+		return nil, &badRequest{fmt.Sprintf("withdrawal %d is %s", q.Withdrawal,
 			event.WithdrawalStatusName(w.Status))}
 	case q.Reference != "" && w.Details != q.Reference:
-		return nil, &badRequest{fmt.Sprintf("withdraw %d is approved already, with the reference "+
-			"%q: it was not changed", q.Withdrawal, w.Details)}
+		return nil, &badRequest{fmt.Sprintf("withdrawal %d is approved already, with the "+
+			"reference %q: it was not changed", q.Withdrawal, w.Details)}
 	}
 	return &decisionAnswer{newWithdrawal(c.engine, &w), true}, nil
 }

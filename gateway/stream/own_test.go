@@ -28,7 +28,7 @@ type mirror struct {
 	balances map[string]string
 	trades   []string // rows
 	causes   map[string]int
-	// rows of withdraws, and those that are pending; rows of deposits since the snapshot
+	// rows of withdrawals, and those that are pending; rows of deposits since the snapshot
 	withdraws map[uint64]string
 	pending   map[uint64]bool
 	deposits  []string
@@ -171,7 +171,7 @@ func (m *mirror) openRows() (rows []string) {
 	return rows
 }
 
-// pendingRows returns the rows of pending withdraws.
+// pendingRows returns the rows of pending withdrawals.
 func (m *mirror) pendingRows() (rows []string) {
 	for id := range m.pending {
 		rows = append(rows, m.withdraws[id])
@@ -180,7 +180,7 @@ func (m *mirror) pendingRows() (rows []string) {
 	return rows
 }
 
-// same wants two mirrors to have the same open orders, pending withdraws and balances.
+// same wants two mirrors to have the same open orders, pending withdrawals and balances.
 func (m *mirror) same(other *mirror) {
 	m.t.Helper()
 	if m.seq != other.seq {
@@ -191,7 +191,7 @@ func (m *mirror) same(other *mirror) {
 			strings.Join(a, "\n"), strings.Join(b, "\n"))
 	}
 	if a, b := m.pendingRows(), other.pendingRows(); !slices.Equal(a, b) {
-		m.t.Fatalf("at %d there are the pending withdraws\n%s\nand not\n%s", m.seq,
+		m.t.Fatalf("at %d there are the pending withdrawals\n%s\nand not\n%s", m.seq,
 			strings.Join(a, "\n"), strings.Join(b, "\n"))
 	}
 	if fmt.Sprint(m.balances) != fmt.Sprint(other.balances) {
@@ -269,8 +269,8 @@ func (m *mirror) isREST(w *world, trader int) {
 	m.hasTrades(w, trader)
 }
 
-// hasFunds fills in the pending withdraws as REST shows them. It wants all rows of withdraws and
-// deposits that the mirror has to be rows of REST.
+// hasFunds fills in the pending withdrawals as REST shows them. It wants all rows of withdrawals
+// and deposits that the mirror has to be rows of REST.
 func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 	w.t.Helper()
 	list := must(w.engine.Withdrawals(w.reader(trader), committed.WithdrawalQuery{Limit: 10_000}))
@@ -284,7 +284,7 @@ func (m *mirror) hasFunds(w *world, trader int, other *mirror) {
 	}
 	for id, row := range m.withdraws {
 		if rest[id] != row {
-			w.t.Fatalf("withdraw %d is %s, and REST has %s", id, row, rest[id])
+			w.t.Fatalf("withdrawal %d is %s, and REST has %s", id, row, rest[id])
 		}
 	}
 	made := must(w.engine.Deposits(w.reader(trader),
@@ -362,7 +362,7 @@ func testOwnSendsAccountEvents(t *testing.T) {
 	l.mu.Unlock()
 }
 
-// expectWithdraw expects the events of each step of a withdraw of the first trader.
+// expectWithdraw expects the events of each step of a withdrawal of the first trader.
 func (w *world) expectWithdraw(l *listener) {
 	w.t.Helper()
 	name := must(event.NewClientID("mine"))
@@ -393,7 +393,7 @@ func (w *world) expectWithdraw(l *listener) {
 	}
 	_, m := w.watchOwn(0)
 	if rows := m.pendingRows(); len(rows) != 1 || !strings.Contains(rows[0], `"client_id":"mine"`) {
-		w.t.Errorf("the snapshot has the pending withdraws %v", rows)
+		w.t.Errorf("the snapshot has the pending withdrawals %v", rows)
 	}
 	c, err = w.engine.Do(actors.NewConfirmation(w.keys[0], w.nonces.Add(1), id,
 		w.engine.Code(&q.Withdrawal)))

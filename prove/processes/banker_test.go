@@ -261,7 +261,7 @@ func (b *banker) ask() (bool, error) {
 		var row withdrawalRow
 		if err := json.Unmarshal([]byte(body), &row); err != nil || row.Status != 10 ||
 			row.Address != d.address || !row.Amount.Equal(d.amount) {
-			return false, fmt.Errorf("a withdraw of %v to %s is answered with %s", d.amount,
+			return false, fmt.Errorf("a withdrawal of %v to %s is answered with %s", d.amount,
 				d.address, body)
 		}
 		d.outcome, d.id, d.status, d.expired = acknowledged, row.ID, row.Status, b.lost[row.ID]
@@ -269,11 +269,11 @@ func (b *banker) ask() (bool, error) {
 		b.last = &sentRequest{"/api/v1/withdraw/", form, b.nonce}
 	case status == 503 && strings.Contains(body, "outcome_unknown"):
 	case status == 503, status == 400 &&
-		(strings.Contains(body, "Out of balance") || strings.Contains(body, "pending withdraws")):
+		(strings.Contains(body, "Out of balance") || strings.Contains(body, "pending withdrawals")):
 		d.outcome = refused
 		beOff(status)
 	default:
-		return false, fmt.Errorf("a withdraw is answered with %d %s", status, body)
+		return false, fmt.Errorf("a withdrawal is answered with %d %s", status, body)
 	}
 	return true, nil
 }
@@ -373,7 +373,7 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	for _, h := range wallet {
 		sums[h.Currency] = sums[h.Currency].Add(h.Balance)
 		if h.Currency == "BTC" && !h.Reserve.Equal(reserved) {
-			return fmt.Errorf("%v BTC are reserved, pending withdraws hold %v", h.Reserve, reserved)
+			return fmt.Errorf("%v BTC are reserved, pending withdrawals hold %v", h.Reserve, reserved)
 		}
 	}
 	return nil
@@ -382,13 +382,13 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 func (d *withdrawal) compare(row withdrawalRow, there bool) error {
 	switch {
 	case d.outcome == refused && there:
-		return fmt.Errorf("the withdraw to %s was refused and is there: %+v", d.address, row)
+		return fmt.Errorf("the withdrawal to %s was refused and is there: %+v", d.address, row)
 	case d.outcome == acknowledged && !there:
-		return fmt.Errorf("the withdraw to %s was acknowledged and is not there", d.address)
+		return fmt.Errorf("the withdrawal to %s was acknowledged and is not there", d.address)
 	case !there:
 		return nil
 	case !row.Amount.Equal(d.amount) || d.outcome == acknowledged && row.ID != d.id:
-		return fmt.Errorf("the withdraw to %s was of %v with id %d, there is %+v", d.address,
+		return fmt.Errorf("the withdrawal to %s was of %v with id %d, there is %+v", d.address,
 			d.amount, d.id, row)
 	}
 	if d.outcome == unknown && row.Status == 10 ||
@@ -400,7 +400,7 @@ func (d *withdrawal) compare(row withdrawalRow, there bool) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the withdraw to %s had status %d, possibly %v, there is %+v", d.address,
+	return fmt.Errorf("the withdrawal to %s had status %d, possibly %v, there is %+v", d.address,
 		d.status, d.possible, row)
 }
 

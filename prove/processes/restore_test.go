@@ -390,7 +390,7 @@ func (w *world) asksForCode() *codeOf {
 		c.nonce)
 	var row withdrawalRow
 	if err != nil || status != 201 || json.Unmarshal([]byte(body), &row) != nil {
-		w.t.Fatalf("a withdraw is answered with %d %s, %v", status, body, err)
+		w.t.Fatalf("a withdrawal is answered with %d %s, %v", status, body, err)
 	}
 	c.withdrawal = row.ID
 	exchangetest.Eventually(w.t, "the code is mailed", func() bool {
@@ -412,7 +412,7 @@ func (w *world) codeHasExpired(c *codeOf) {
 			fmt.Sprintf("code=%s&withdraw=%d", code, c.withdrawal), c.nonce)
 		if err != nil || status != want || !strings.Contains(body, word) {
 			w.t.Fatalf(
-				"the confirmation of a withdraw from before the restore is answered with %d %s, "+
+				"the confirmation of a withdrawal from before the restore is answered with %d %s, "+
 					"%v; want %d %s", status, body, err, want, word)
 		}
 	}
@@ -423,7 +423,7 @@ func (w *world) codeHasExpired(c *codeOf) {
 		return code != ""
 	})
 	if code == c.code {
-		w.t.Error("the code of a withdraw is the same after a restore")
+		w.t.Error("the code of a withdrawal is the same after a restore")
 	}
 	confirm(code, 200, `"status":20`)
 }

@@ -158,7 +158,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 	withdrawal := func(status int, address, answer string) {
 		t.Helper()
 		var body string
-		exchangetest.Eventually(t, "a withdraw is answered", func() bool {
+		exchangetest.Eventually(t, "a withdrawal is answered", func() bool {
 			w.banker.nonce++
 			got, text, err := w.banker.send("POST", "/api/v1/withdraw/",
 				"address="+address+"&amount=0.1&currency=BTC", w.banker.nonce)
@@ -168,7 +168,7 @@ func TestAStartWarnsAndKeepsToItsConfigurationOfWithdrawals(t *testing.T) {
 			return got != 503 || strings.Contains(text, "Withdraws are closed.")
 		})
 		if !strings.HasPrefix(body, fmt.Sprint(status)) || !strings.Contains(body, answer) {
-			t.Errorf("a withdraw to %s: %s", address, body)
+			t.Errorf("a withdrawal to %s: %s", address, body)
 		}
 	}
 	const noMail = "there is no mail server"

@@ -146,8 +146,8 @@ func TestErrorMentionsPossiblySuccessfulTry(t *testing.T) {
 			"exchange: order 7 is not open; an earlier try of this command may have cancelled " +
 				"it: `exchange actions` shows whether one did\n",
 		},
-		{"withdraw approve 7", 400, `{"error":"withdraw 7 is canceled"}`, cli.ExitUsage, "",
-			"exchange: withdraw 7 is canceled\n"},
+		{"withdraw approve 7", 400, `{"error":"withdrawal 7 is canceled"}`, cli.ExitUsage, "",
+			"exchange: withdrawal 7 is canceled\n"},
 	} {
 		f := newFake(t, 0, "")
 		f.answer = func(n int) (int, string) {

@@ -15,10 +15,10 @@ import (
 
 // The operator's command that starts an audit of the books.
 
-const auditHelp = `Recomputes every balance, reserve, open order and pending withdraw from the oldest kept snapshot and
+const auditHelp = `Recomputes every balance, reserve, open order and pending withdrawal from the oldest kept snapshot and
 the journal after it. It compares them with the running exchange: its committed state, its working
-wallets and books, and in the store the wallets, nonces, deposits and withdraws, and every kept row
-of the history that the replayed records produced. Per currency, all deposits less all withdraws and
+wallets and books, and in the store the wallets, nonces, deposits and withdrawals, and every kept row
+of the history that the replayed records produced. Per currency, all deposits less all withdrawals and
 adjustments must be the sum of all balances. Clients' commands pause while the wallets and books are
 compared; everything else continues.
 

@@ -69,7 +69,7 @@ var exports = []export{
 	},
 	{
 		name: "withdraws", one: "withdraw", path: "/operator/v1/export/withdraws", period: true,
-		short: "Write all withdraws, pending and ended, newest first",
+		short: "Write all withdrawals, pending and ended, newest first",
 		header: []string{"withdraw", "time", "account", "currency", "amount", "state", "closed",
 			"address", "details", "client_id"},
 		optional: []string{"closed", "address", "details", "client_id"},

@@ -25,7 +25,7 @@ func (p *Commands) statementCommand() *cobra.Command {
 		Short: "List every change of an account's balances, newest first",
 		Long: "Lists every change of an account's balances, newest first, with the balance after " +
 			"it and what caused it: a deposit, " +
-			"a withdraw, an adjustment, a trade, a fee, or, of the account that fees go to, " +
+			"a withdrawal, an adjustment, a trade, a fee, or, of the account that fees go to, " +
 			"fee income. It goes back as far as the history reaches; " +
 			"what was there before is brought forward.\n\nWith --json each line is an object.",
 		Args: cli.Takes("ACCOUNT"),

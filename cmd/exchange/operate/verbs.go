@@ -25,7 +25,7 @@ func (p *Commands) TopLevel() []*cobra.Command {
 			p.accountCommands()...),
 		cli.Group("key", "Make, list and revoke API keys", p.commandsOf(keyVerbs)...),
 		p.depositCommand(), alone[1],
-		cli.Group("withdraw", "List, approve and refuse withdraws", p.commandsOf(withdrawVerbs)...),
+		cli.Group("withdraw", "List, approve and refuse withdrawals", p.commandsOf(withdrawVerbs)...),
 		cli.Group("order", "List and cancel open orders", p.commandsOf(orderVerbs)...),
 		cli.Group("switch", "List dead man's switches", p.commandsOf(switchVerbs)...),
 		cli.Group("pair", "Halt and resume trading on pairs, and list them",
@@ -62,7 +62,7 @@ var aloneVerbs = []verb{
 		short: "Take money out of an account, as a correction",
 		long: "Takes money out of an account, as a correction, such as of a deposit that was " +
 			"credited twice. Only available money is taken: what open orders and pending " +
-			"withdraws hold stays. The owner receives the reason, and `exchange statement`, " +
+			"withdrawals hold stays. The owner receives the reason, and `exchange statement`, " +
 			"`exchange actions` and `exchange audit` show the adjustment. The amount is below 0, " +
 			"such as -0.5.\n\nA reference is taken once, however often the command is repeated " +
 			"with it. Without --reference a new one is made, and named in the answer.",
@@ -203,12 +203,12 @@ var accountVerbs = []verb{
 	},
 	{
 		use: "show NAME", short: "Show an account at one moment: its money, its newest open " +
-			"orders, its pending withdraws",
+			"orders, its pending withdrawals",
 		route: "GET account", args: "name",
 	},
 	{
 		use: "email NAME ADDRESS", short: "Give an account another e-mail address, and hold its " +
-			"withdraws for 48 hours",
+			"withdrawals for 48 hours",
 		route: "POST accounts/email", args: "account email",
 		check: func(x *invocation) error {
 			if x.text("email") == "" {
@@ -220,7 +220,7 @@ var accountVerbs = []verb{
 	{
 		use:   "close NAME",
 		short: "Close an empty account and revoke its keys, permanently; its name stays taken",
-		long: "Ends an account that has no money, no open orders and no pending withdraws, and " +
+		long: "Ends an account that has no money, no open orders and no pending withdrawals, and " +
 			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
 			"takes out dust that is too little to withdraw.",
 		route: "POST accounts/close", args: "account",
@@ -228,7 +228,7 @@ var accountVerbs = []verb{
 	},
 	{
 		use: "freeze NAME", short: "Keep an account's keys from doing anything, and its " +
-			"withdraws from being approved; its open orders stay",
+			"withdrawals from being approved; its open orders stay",
 		route: "POST accounts/freeze", args: "account", with: map[string]any{"on": true},
 		done: "The account is frozen.",
 	},
@@ -265,28 +265,28 @@ least of them. So a client may send on many connections at once,
 
 var withdrawVerbs = []verb{
 	{
-		use: "list [ACCOUNT]", short: "List the pending withdraws of all accounts, or all of one " +
-			"account",
-		long: "Lists the withdraws that are pending, of all accounts, newest first. With " +
+		use: "list [ACCOUNT]", short: "List the pending withdrawals of all accounts, or all of " +
+			"one account",
+		long: "Lists the withdrawals that are pending, of all accounts, newest first. With " +
 			"ACCOUNT, or --account, it lists all of that account: the pending ones, and " +
 			"then the closed ones. One that is new waits for the code that was mailed " +
 			"to its owner; one that is verified waits for you.",
 		route: "GET withdraws", args: "[account]", flags: "account limit", usual: 1000,
 	},
 	{
-		use: "approve ID", short: "Approve a withdraw that its owner has confirmed: its money " +
+		use: "approve ID", short: "Approve a withdrawal that its owner has confirmed: its money " +
 			"leaves the account",
-		long: "Approves a withdraw that its owner has confirmed: its money leaves the account. " +
-			"The withdraw of a frozen account is refused, unless --despite-freeze is given: the " +
-			"log and `exchange actions` have the operator's name then. --reference names the " +
+		long: "Approves a withdrawal that its owner has confirmed: its money leaves the account. " +
+			"The withdrawal of a frozen account is refused, unless --despite-freeze is given: " +
+			"the log and `exchange actions` have the operator's name then. --reference names the " +
 			"transaction that pays it: the account's owner sees it as details, and the export " +
 			"has it.",
 		route: "POST withdraws/approve", args: "withdraw", flags: "reference despite_freeze",
 	},
 	{
 		use:   "refuse ID --details TEXT",
-		short: "Refuse a withdraw: its money is the account's to use again",
-		long: "Refuses a withdraw, whether its owner has confirmed it or not: its money is the " +
+		short: "Refuse a withdrawal: its money is the account's to use again",
+		long: "Refuses a withdrawal, whether its owner has confirmed it or not: its money is the " +
 			"account's to use again, and its owner receives the reason.",
 		route: "POST withdraws/refuse", args: "withdraw", flags: "details!",
 	},
@@ -472,7 +472,7 @@ var maintenanceVerbs = []verb{
 		long: "Takes no commands of clients from now on, lets those that are in flight end, and " +
 			"answers when none is left. Clients can still read, and operators can still do " +
 			"everything. It outlives restarts. With --cancels clients can cancel from then on: " +
-			"orders and withdraws. Their switches cancel, too. Nothing trades, and no stop is " +
+			"orders and withdrawals. Their switches cancel, too. Nothing trades, and no stop is " +
 			"triggered. The same command without it ends that.",
 		route: "POST maintenance", flags: "message cancels", with: map[string]any{"on": true},
 	},

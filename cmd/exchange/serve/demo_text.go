@@ -27,7 +27,7 @@ func printDemo(w io.Writer, cfg *config.Config, address string) {
 	if !cfg.NoPages {
 		open = ": open that address in a browser to see the market"
 		mails = "nothing is sent: " + address +
-			"/demo/mails shows them, with the codes of withdraws"
+			"/demo/mails shows them, with the codes of withdrawals"
 	}
 	call := func(account, path, form string) string {
 		key := demomarket.Key(account)

@@ -70,8 +70,8 @@ func withMail(cfg *config.Config, log *slog.Logger, o *actors.Options) (err erro
 	}
 	if o.Mail == nil {
 		log.Warn(
-			"there is no mail server (mail.host): withdraws are closed, because no code could be " +
-				"mailed")
+			"there is no mail server (mail.host): withdrawals are closed, because no code could " +
+				"be mailed")
 	}
 	return nil
 }

@@ -455,6 +455,6 @@ func (a *restoreAnswer) write(w *tabwriter.Writer, cfg *config.Config) {
 	}
 	fmt.Fprintln(w, "- compare its books: exchange audit")
 	fmt.Fprintln(w,
-		"- codes that were mailed for withdraws before have expired then: an owner's first try "+
+		"- codes that were mailed for withdrawals before have expired then: an owner's first try "+
 			"has a new one mailed, and costs no try")
 }

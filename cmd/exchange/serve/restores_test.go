@@ -59,7 +59,7 @@ Next:
 - the secret key in ` + data + `/exchange.key is another: ` + regexp.QuoteMeta(lostKeyHelp) + `
 - start the exchange with this configuration: exchange serve
 - compare its books: exchange audit
-- codes that were mailed for withdraws before have expired then: an owner's first try has a new one mailed, and costs no try
+- codes that were mailed for withdrawals before have expired then: an owner's first try has a new one mailed, and costs no try
 $`)
 	if r.Code != 0 || r.ErrOut != "" || !want.MatchString(r.Out) {
 		t.Fatalf("%d %s\n%s\nwant\n%s", r.Code, r.ErrOut, r.Out, want)

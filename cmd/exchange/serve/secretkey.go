@@ -22,7 +22,7 @@ const secretKeyHelp = `Changes the server's secret key, under which API secrets 
   exchange secret-key retire     moves the other keys to files beside it, because older backups need
                                  them. The running exchange keeps them until it is restarted.
 
-Codes of withdraws that were mailed under a key are valid as long as the exchange has it: so retire it
+Codes of withdrawals that were mailed under a key are valid as long as the exchange has it: so retire it
 later than timing.code_valid_ms (up to 7 days) after the restart. But a thief of a key can make codes
 with it until it is retired and the exchange restarted. After a theft do it all at once (rotate,
 restart, retire, restart): codes that were mailed before are then wrong.
@@ -95,7 +95,7 @@ func (p *Commands) secretKeyCommand() *cobra.Command {
 				a.Retired = append([]string{}, retired...)
 				return err
 			},
-			"The exchange that runs keeps the old keys, and takes codes of withdraws made with "+
+			"The exchange that runs keeps the old keys, and takes codes of withdrawals made with "+
 				"them, until it is restarted: restart it. After a theft keep the retired files "+
 				"in another place after that: what is sealed with a key still opens as long as "+
 				"its file is there."))
