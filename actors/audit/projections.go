@@ -135,11 +135,13 @@ func (a *audit) withdrawals(ctx context.Context) error {
 			adjusted = adjusted.Add(s[uint16(i+1)].adjusted)
 		}
 		if sum != c.Withdrawn {
-			a.differ("withdrawals: of %s %v are approved in all, committed are %v withdrawn", c.Code,
+			a.differ("withdrawals: of %s %v are approved in all, committed are %v withdrawn",
+				c.Code,
 				sum, c.Withdrawn)
 		}
 		if adjusted != c.Adjusted {
-			a.differ("withdrawals: of %s %v are adjusted in all, committed are %v", c.Code, adjusted,
+			a.differ("withdrawals: of %s %v are adjusted in all, committed are %v", c.Code,
+				adjusted,
 				c.Adjusted)
 		}
 	}

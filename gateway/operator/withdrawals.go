@@ -154,7 +154,8 @@ func decideWithdrawal(c *call, q *decision, to uint8) (*decisionAnswer, error) {
 		case kind == event.KindRefusal && refusal.Reason == event.RefusedHeld:
 			return nil, &badRequest{fmt.Sprintf(
 				"the e-mail address of account %s was changed, so its withdrawals are held "+
-					"until %s: withdrawal %d was not approved", c.engine.AccountName(refusal.Account),
+					"until %s: withdrawal %d was not approved",
+				c.engine.AccountName(refusal.Account),
 				clock(held), q.Withdrawal)}
 		}
 	}

@@ -373,7 +373,7 @@ func (b *banker) compare(sums, paid map[string]decimal.Decimal) error {
 	for _, h := range wallet {
 		sums[h.Currency] = sums[h.Currency].Add(h.Balance)
 		if h.Currency == "BTC" && !h.Reserve.Equal(reserved) {
-			return fmt.Errorf("%v BTC are reserved, pending withdrawals hold %v", h.Reserve, reserved)
+			return fmt.Errorf("%v BTC are reserved, withdrawals hold %v", h.Reserve, reserved)
 		}
 	}
 	return nil
