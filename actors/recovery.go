@@ -153,7 +153,7 @@ func (r *Base) newHistory(o *Options) []event.Record {
 		o.Log.Warn("the store is empty: a new exchange begins", "store", o.Store.String(),
 			"history", begin.History.String())
 	} else {
-		o.Log.Warn("a new history begins: codes of withdrawals that were mailed before have expired",
+		o.Log.Warn("a new history begins: codes mailed earlier for withdrawals have expired",
 			"restored", before.IsZero(), "head_missing", headless, "key_lost", keyless, "history",
 			begin.History.String())
 	}

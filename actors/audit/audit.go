@@ -207,8 +207,7 @@ func (a *audit) totals() {
 		if left := t.Withdrawn.Add(t.Adjusted); left.Cmp(t.Deposited) > 0 ||
 			t.Balances != t.Deposited.Sub(left) {
 			a.differ("%s: all balances are %v, deposits %v - withdrawals %v - adjustments %v",
-				t.Code,
-				t.Balances, t.Deposited, t.Withdrawn, t.Adjusted)
+				t.Code, t.Balances, t.Deposited, t.Withdrawn, t.Adjusted)
 		}
 		a.report.Totals = append(a.report.Totals, t)
 	}

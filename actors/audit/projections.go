@@ -136,13 +136,11 @@ func (a *audit) withdrawals(ctx context.Context) error {
 		}
 		if sum != c.Withdrawn {
 			a.differ("withdrawals: of %s %v are approved in all, committed are %v withdrawn",
-				c.Code,
-				sum, c.Withdrawn)
+				c.Code, sum, c.Withdrawn)
 		}
 		if adjusted != c.Adjusted {
 			a.differ("withdrawals: of %s %v are adjusted in all, committed are %v", c.Code,
-				adjusted,
-				c.Adjusted)
+				adjusted, c.Adjusted)
 		}
 	}
 	return concurrently(maps.Keys(all), func(account uint32) error {
