@@ -44,10 +44,10 @@ func TestExpiringCertificateIsReportedInTime(t *testing.T) {
 	}
 	said := func(soon, ended int) {
 		t.Helper()
-		if got := strings.Count(logged.String(), "ends soon"); got != soon {
+		if got := strings.Count(logged.String(), "expires soon"); got != soon {
 			t.Errorf("it ends soon, %d times of %d", got, soon)
 		}
-		if got := strings.Count(logged.String(), "has ended"); got != ended {
+		if got := strings.Count(logged.String(), "has expired"); got != ended {
 			t.Errorf("it has ended, %d times of %d", got, ended)
 		}
 	}

@@ -51,9 +51,9 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 		does("add", d, nil, "made node d a voter")
 		leads()
 		does("replace", `{"node":"d","address":"h:1","old":"b"}`, nil,
-			"had node d at h:1 begin to take the place of node b")
+			"had node d at h:1 begin to replace node b")
 		does("replace", `{"node":"c","address":"h:2","old":"c"}`, nil,
-			"had node c at h:2 begin to take the place of node c")
+			"had node c at h:2 begin to replace node c")
 		does("remove", `{"node":"c"}`, nil, "removed node c from the cluster")
 		does("apply", `{"market":"cGFpcnM="}`, nil,
 			"applied another market part, from the next term on: pairs")

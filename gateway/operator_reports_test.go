@@ -173,7 +173,7 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 		a.Totals[0].Balances != "10" {
 		t.Errorf("totals are %+v", a.Totals)
 	}
-	says(t, "an archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400,
+	says(t, "needs archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400,
 		refusal("the server runs without --archive: the first records may be gone"))
 	says(t, "a slip", ask("POST", "/operator/v1/audit", `{"archives":"/a"}`), 400,
 		refusal(`the body is not the JSON object that is expected: json: unknown field "archives"`))

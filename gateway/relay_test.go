@@ -144,8 +144,8 @@ func testRelayFailureIsNotDoneOrUnknown(t *testing.T) {
 		"cannot be reached": {func(string) (net.Conn, error) {
 			return nil, errors.New("node a cannot be reached")
 		}, true, "Node a leads. node a cannot be reached"},
-		"no answer":   {answers(""), false, "has broken off"},
-		"half a head": {answers("HTTP/1.1 200 OK\r\nContent-"), false, "has broken off"},
+		"no answer":   {answers(""), false, "was lost"},
+		"half a head": {answers("HTTP/1.1 200 OK\r\nContent-"), false, "was lost"},
 		"half a body": {answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), false, "off"},
 		"a head without an end": {answers("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)),
 			false, "off"},
@@ -190,7 +190,7 @@ func TestLeaderChecksTokenAgain(t *testing.T) {
 	p := newPassing(t)
 	const other = "another-token-of-the-tests"
 	here := asOperator(t, p.node(other))
-	says := refusal("node a does not take the operator's token that node b has passed on: give " +
+	says := refusal("node a refuses the operator's token that node b has forwarded: give " +
 		"all nodes the same token")
 	if a := here("GET", "/operator/v1/accounts", ""); a.status != 401 || p.dialed.Load() > 0 {
 		t.Errorf("an unknown token is relayed: %d", a.status)

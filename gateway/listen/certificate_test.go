@@ -105,7 +105,7 @@ func TestFilesThatCannotBeUsedChangeNothing(t *testing.T) {
 		{"cut off", cert4[:len(cert4)/2], key4, 0o600, "certificate"},
 		{"a key of another", ended, key4, 0o600, "private key"},
 		{"no key", cert4, cert4, 0o600, "key"},
-		{"one that has ended", ended, endedKey, 0o600, "has ended on"},
+		{"one that has ended", ended, endedKey, 0o600, "expired on"},
 		{"one that has not begun", early, earlyKey, 0o600, "is not valid before"},
 		{"a key that everyone reads", cert4, key4, 0o604, "mode 0604"},
 		{"a file without end", append(bytes.Repeat([]byte("\n"), maxPEM), cert4...), key4, 0o600,

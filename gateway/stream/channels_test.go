@@ -307,7 +307,7 @@ func testNamesPerClientAreBounded(t *testing.T) {
 	for i := range maxNames + 1 {
 		want := "unknown channel"
 		if i == maxNames {
-			want = "not looked at"
+			want = "were ignored"
 		}
 		if s := l.next(); s.name != "subscribe.error" ||
 			!strings.Contains(string(s.body), fmt.Sprintf(`"x%d"`, i)) ||

@@ -492,7 +492,7 @@ func TestTheNodesOfAClusterChangeUnderLoad(t *testing.T) {
 	c.removed(e)
 	w.compare()
 	out = c.command(d, "actions", "--limit", "100000")
-	for _, line := range []string{`had node d at \S+ begin to take the place of node ` + replaced,
+	for _, line := range []string{`had node d at \S+ begin to replace node ` + replaced,
 		`added node e at \S+ to the cluster`, `made node e a voter`,
 		`asked for the lead to be handed over from node ` + c.name(led) + ` to d`,
 		`removed node e from the cluster`} {

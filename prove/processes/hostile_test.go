@@ -352,7 +352,7 @@ func (v *stronghold) ofNodes(target, as *exchangetest.Server) []attack {
 		{"a node", "a frame of 1 GB", says(hello, []byte{64, 0, 0, 0}),
 			"the connection of a node was ended|a message of 107", 0},
 	}
-	const noNode, noKind = "it is not a node of this cluster", "it is not for anything"
+	const noNode, noKind = "it is not a node of this cluster", "it is not for a service"
 	for text, why := range map[string]string{"": noKind, "f\x63" + name: "version 99",
 		"x\x02" + name: noKind, "garbage\x00\xff": noKind, "f\x02..": noNode,
 		"f\x02" + v.name(as) + ".voter.x.exchange": noNode, strings.Repeat("x", 256): noKind} {

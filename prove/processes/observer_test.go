@@ -63,7 +63,7 @@ func TestAnObserverServesThroughTheLossOfItsNodes(t *testing.T) {
 	if k, err := c.view(o); err != nil || k.Role != "observer" || k.Leader != c.name(w.s) {
 		t.Error(k, err)
 	}
-	const words = "this is an observer, which passes no operators' commands on"
+	const words = "this is an observer, which forwards no operators' commands"
 	if _, text, code := o.Command("account", "list"); code != 75 || !strings.Contains(text, words) {
 		t.Errorf("an operator's command at an observer ends with %d: %s", code, text)
 	}

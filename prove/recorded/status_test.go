@@ -56,7 +56,7 @@ $audit
 		}
 		none := filepath.Join(t.TempDir(), "none")
 		if _, errOut, code := s.s.Command("backup", filepath.Join(none, "backup")); code != 64 ||
-			!strings.Contains(errOut, "there is no folder "+none) {
+			!strings.Contains(errOut, "the folder "+none) {
 			t.Errorf("a backup below nothing: %d %s", code, errOut)
 		}
 		if out, errOut, code := s.s.Command("secret-key", "show", "--data",

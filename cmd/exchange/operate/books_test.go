@@ -268,12 +268,12 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 			code   int
 			want   string
 		}{
-			{"", cli.ExitUnavailable, "broke off and is not whole: its last line is missing"},
-			{x.lines, cli.ExitUnavailable, "broke off and is not whole: its last line is missing"},
+			{"", cli.ExitUnavailable, "is incomplete: its last line is missing"},
+			{x.lines, cli.ExitUnavailable, "is incomplete: its last line is missing"},
 			{strings.TrimSuffix(x.lines, "}\n"), cli.ExitUnavailable,
-				"broke off and is not whole: line 2 is cut off"},
+				"is incomplete: line 2 is cut off"},
 			{whole[:len(whole)-3], cli.ExitUnavailable,
-				"broke off and is not whole: line 3 is cut off"},
+				"is incomplete: line 3 is cut off"},
 			{whole + x.lines, cli.ExitUnavailable, "there is data after its end"},
 			{x.lines + end("{}"), cli.ExitUnavailable, "its last line is not one of an exchange's"},
 			{x.lines + end(`"x"`), cli.ExitUnavailable,
@@ -305,7 +305,7 @@ func TestAnAnswerThatIsNotWholeIsAnError(t *testing.T) {
 			return hangUp(w)
 		}
 		if r := runLine(f.environ, words(x.line)...); r.Code != cli.ExitUnavailable ||
-			!strings.Contains(r.ErrOut, "broke off and is not whole: unexpected EOF") {
+			!strings.Contains(r.ErrOut, "is incomplete: unexpected EOF") {
 			t.Errorf("%s: %+v", x.line, r)
 		}
 	}
@@ -365,7 +365,7 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 	dir := filepath.Join(above, "b")
 	file := filepath.Join(dir, "exchange-4.backup")
 	f := newFake(t, 200, string(good))
-	runLine(f.environ, "backup", dir).WantError(t, cli.ExitUsage, "there is no folder "+above)
+	runLine(f.environ, "backup", dir).WantError(t, cli.ExitUsage, "the folder "+above)
 	if _, err := os.Stat(above); err == nil {
 		t.Error("the folder above was made")
 	}
@@ -403,7 +403,7 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 		return hangUp(w)
 	}
 	runLine(f.environ, "backup", dir).WantError(t, cli.ExitUnavailable,
-		"broke off and is not whole: unexpected EOF")
+		"is incomplete: unexpected EOF")
 	clitest.WantFiles(t, dir)
 	notFolder := filepath.Join(dir, "file")
 	worked(t, os.WriteFile(notFolder, nil, 0o600))

@@ -73,7 +73,7 @@ func TestAFileIsApplied(t *testing.T) {
 	worked(t, os.WriteFile(file, []byte("currencies: []\n"), 0o600))
 	f = newFake(t, 200, "{}")
 	runLine(f.environ, "config", "apply", "--config", file).WantError(t, cli.ExitUsage,
-		"nothing is said")
+		"no currencies and pairs are configured")
 	f.wantAsked()
 }
 

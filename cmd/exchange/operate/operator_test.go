@@ -327,7 +327,7 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"statement Alice", `the account name "Alice" must be`},
 		{"statement alice --currency btc", `the currency "btc" must be`},
 		{"statement alice --currency ''", `the currency "" must be`},
-		{"backup ''", "backup needs DIR"},
+		{"backup ''", "DIR is empty"},
 
 		{"export trades --format xml", `--format is "xml": write csv or ndjson`},
 		{"export trades --format ''", `--format is "": write csv or ndjson`},

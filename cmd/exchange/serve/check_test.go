@@ -44,7 +44,7 @@ func TestServeRefusesAWrongConfiguration(t *testing.T) {
 		cli.ExitUsage,
 		"with demo only a loopback address")
 	runLine(nil, "serve", "--json").WantJSONError(t, cli.ExitUsage,
-		"nothing is said about what to trade")
+		"no currencies and pairs are configured")
 	r := runLine(nil, "serve", "--demo", "--store", "redis://:hunter2@h:1/x")
 	r.WantError(t, cli.ExitUsage, "the database must be a number")
 	if strings.Contains(r.ErrOut, "hunter2") {
@@ -105,7 +105,7 @@ func TestConfigCheckRefusesTheFoldersThatServeRefuses(t *testing.T) {
 	worked(t, os.WriteFile(file, nil, 0o600))
 	example := filepath.Join(t.TempDir(), "example.yaml")
 	worked(t, os.WriteFile(example, []byte(config.Example()), 0o600))
-	isFile, noFolder := "mkdir "+file+": not a directory", "there is no folder "+none
+	isFile, noFolder := "mkdir "+file+": not a directory", "the folder "+none
 	for given, want := range map[string]struct {
 		code int
 		text string

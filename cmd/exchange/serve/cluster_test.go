@@ -158,10 +158,10 @@ func TestAClusterIsMadeOfNodesThatBearAFault(t *testing.T) {
 	}{
 		{[]string{"init"}, "cluster init needs a folder and all nodes"},
 		{[]string{"init", dir + "/x", "a=10.0.0.1:7000", "b=10.0.0.2:7000"},
-			"2 nodes bear no fault"},
+			"2 nodes tolerate no failure"},
 		{[]string{"init", dir + "/x", "a=10.0.0.1:7000", "b=10.0.0.2:7000", "c=10.0.0.3:7000",
-			"d=10.0.0.4:7000"}, "4 nodes bear no more faults than 3, because more than half of " +
-			"them must be there: name 3 or 5"},
+			"d=10.0.0.4:7000"}, "4 nodes tolerate no more failures than 3, because more than " +
+			"half of them must be up: name 3 or 5"},
 		{[]string{"init", dir + "/x", "a", "b", "c"}, `"a" is no node such as`},
 		{[]string{"certify", dir, "a"}, "name the folder that `exchange cluster init` has made"},
 		{[]string{"certify", dir}, "needs NODE"},

@@ -55,7 +55,7 @@ rows +1
 authenticated +yes: written under the server's key, and unchanged; that it is the newest backup nothing proves
 
 Next:
-- tell your clients: what was acknowledged after 2\d\d\d-\d\d-\d\dT.*Z is gone
+- inform your clients: everything acknowledged after 2\d\d\d-\d\d-\d\dT.*Z is gone
 - the secret key in ` + data + `/exchange.key is another: ` + regexp.QuoteMeta(lostKeyHelp) + `
 - start the exchange with this configuration: exchange serve
 - compare its books: exchange audit
@@ -92,7 +92,7 @@ func restoreMakesItsFolders(t *testing.T, good string) {
 	for _, x := range [][2]string{{in("none", "data"), in("store")},
 		{in("data"), in("none", "store")}, {in("none", "data"), in("none", "data", "store")}} {
 		restore(x[0], x[1]).WantError(t, cli.ExitUsage,
-			"there is no folder "+in("none")+", in which ")
+			"the folder "+in("none")+" for ")
 		clitest.WantFiles(t, dir)
 	}
 	for _, x := range [][2]string{{in("data"), in("store")}, {in("with"), in("with", "store")}} {
