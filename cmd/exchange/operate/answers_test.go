@@ -131,7 +131,7 @@ func TestErrorMentionsPossiblySuccessfulTry(t *testing.T) {
 		{
 			"account freeze alice", 200, `{"account":"alice","on":true,"repeated":true}`,
 			cli.ExitDone,
-			"account  alice\non       yes\n\nThe account is frozen.\n\nIt was so already, " +
+			"account  alice\non       yes\n\nThe account is frozen.\n\nAlready done, " +
 				"perhaps by an earlier try of this command.\n", "",
 		},
 		{

@@ -394,7 +394,7 @@ func TestABackupGetsItsNameWhenItIsVerified(t *testing.T) {
 		string(good[:len(good)/2]), string(good) + "x"} {
 		f = newFake(t, 200, bad)
 		runLine(f.environ, "backup", dir).WantError(t, cli.ExitUnavailable,
-			"is not whole and is thrown away: the backup is damaged")
+			"is incomplete and was discarded: the backup is damaged")
 	}
 	f.before = func(w http.ResponseWriter) error {
 		w.Header().Set("Content-Length", fmt.Sprint(len(good)))

@@ -267,7 +267,7 @@ func TestHealth(t *testing.T) {
 	runLine([]string{"EXCHANGE_LISTEN=:" + port}, "health").Want(t, 0, "ok\n", "")
 	status = http.StatusInternalServerError
 	runLine(nil, "health", "--listen", address).WantError(t, cli.ExitUnavailable,
-		"it answers 500 Internal Server Error")
+		"unhealthy: HTTP 500 Internal Server Error")
 	runLine(nil, "health", "--listen", closedPort).WantError(t, cli.ExitUnavailable,
 		"does not answer")
 }

@@ -51,7 +51,7 @@ const (
 // Cases that the recorded session of prove/recorded does not show: the requests, and the texts
 // after an answer.
 func TestOperatorsCommandsAndTheirAnswers(t *testing.T) {
-	const isSo = "\nIt was so already: nothing was changed.\n"
+	const isSo = "\nAlready done: nothing was changed.\n"
 	halted := `{"pair":"1INCH_BTC","on":false,"repeated":true,"later":1}`
 	for _, x := range []struct{ line, answer, asked, after string }{
 		{"account create bob", `{"account":"bob","id":2,"email":""}`,
