@@ -141,8 +141,8 @@ func (s *Server) lines() (all []string) {
 		all = append(all, fmt.Sprintf("server: restarts of its process meanwhile: %d", s.Restarts))
 	}
 	if s.Silent != "" {
-		all = append(all, fmt.Sprintf("server: its report was incomplete at the end, and its "+
-			"metrics until %.1f s of the load: %s", s.Told, s.Silent))
+		all = append(all, fmt.Sprintf("server: no complete report at the end; metrics "+
+			"until %.1f s of the load: %s", s.Told, s.Silent))
 	}
 	return all
 }

@@ -38,7 +38,7 @@ server: restarts of its process meanwhile: 1`
 	w.unsampled = errors.New("/metrics was not answered")
 	s = w.server(samples[:2])
 	if got := strings.Join(s.lines(), "\n"); !strings.Contains(got, "node a answered and node b") ||
-		!strings.HasSuffix(got, "did not tell all at the end, and its metrics until 1.0 s of the "+
+		!strings.HasSuffix(got, "no complete report at the end; metrics until 1.0 s of the "+
 			"load: /metrics was not answered") {
 		t.Errorf("%s", got)
 	}

@@ -143,6 +143,6 @@ func TestAStartMakesNoFolderAboveAConfiguredOne(t *testing.T) {
 		}
 	}
 	runLine(nil, "serve", "--demo", "--data", "none/data").WantError(t, cli.ExitUnavailable,
-		"there is no folder none, in which data is to be made")
+		"the folder none for data does not exist: create it")
 	clitest.WantFiles(t, ".")
 }
