@@ -1,9 +1,9 @@
-// A page that receives everything late, against the real program. The relay ends its connection as
-// the exchange does for a client that reads too slowly: without a close frame.
+// A page that receives everything late, or nothing more, against the real program. The relay ends
+// its connection as the exchange does for a client that reads too slowly: without a close frame.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { accessible, launch, shows, visit } from "./helpers/browser.mjs";
-import { Exchange } from "./helpers/exchange.mjs";
+import { Exchange, until } from "./helpers/exchange.mjs";
 import { Relay } from "./helpers/relay.mjs";
 import { says, unreachable } from "./helpers/traders.mjs";
 
@@ -48,6 +48,11 @@ test("a page that is too slow says so, and comes back with the best 20 prices", 
 				window.stream = ladder.stream;
 			});
 			await page.waitForFunction(() => window.book.sides.sell.length === 1500);
+			for (const [delay, price] of [[1500, 69900], [3000, 69800]]) { // ever later, never silent
+				relay.delay = delay;
+				await exchange.order("alice", "BTC_USDT", "sell", "0.5", price);
+				await says(page, "#panel-book .sell", `${price / 1000 | 0},${price % 1000}\\.00`);
+			}
 			relay.delay = 4500;
 			await exchange.order("alice", "BTC_USDT", "sell", "0.5", "69500");
 			await says(page, "#panel-book .sell", "69,500\\.00");
@@ -71,3 +76,22 @@ test("a page that is too slow says so, and comes back with the best 20 prices", 
 			assert(await page.evaluate(() => window.book.sides.sell.length > 1000));
 			assert(!await page.isVisible("#panel-book .short") && !await page.isVisible("#notice"));
 		}));
+
+for (const path of ["/trade", "/account"]) {
+	const heard = [];
+	test(`a network that falls silent without a close is not live, ${path}`, () =>
+		visit(browser, `${relay.base}${path}`, { name: `silent ${path}`, allowed: unreachable,
+			init: (page) => page.on("websocket", (socket) =>
+				socket.on("framereceived", ({ payload }) => heard.push(payload))) },
+		async (page) => {
+			await shows(page, "live");
+			// a quiet market is no silent network
+			await until("answers", () => heard.filter((text) => /^43\d+\[/.test(text)).length > 2);
+			assert.equal(await page.getAttribute("body", "data-state"), "live");
+			relay.up = relay.down = false;
+			await shows(page, "reconnecting"); // the exchange's own pings would take 45 s
+			assert.equal(await page.isVisible(path === "/trade" ? "#depth .not-live" : "#notice"), true);
+			relay.cut(); // what hangs ends, and what comes later passes
+			await shows(page, "live");
+		}));
+}

@@ -11,6 +11,12 @@ import { text } from "./text/en.js";
 const ANSWER = 15_000;
 
 /**
+ * After how many seconds without a word the exchange is asked for one, and after how many the
+ * connection counts as lost: it would take the exchange's own pings 45 to find out.
+ */
+const ASKED = 2, SILENT = 5;
+
+/**
  * LATE is by how many seconds events come later than the fastest of their connection when the page
  * is too slow.
  */
@@ -87,8 +93,15 @@ export class Stream {
 			if (this.#late > LATE && code === NO_WORD) this.onSlow();
 			this.#become("reconnecting");
 			// the client does not come back by itself from an end that the server chose
-			if (reason === "io server disconnect") this.#socket.connect();
+			if (reason.startsWith("io")) this.#socket.connect(); // nor from the page's own
 		});
+		let silent = 0; // seconds that the page has seen
+		this.#socket.io.on("packet", () => (silent = 0));
+		setInterval(() => {
+			silent = document.hidden || !this.#socket.connected ? 1 : silent + 1;
+			if (silent >= SILENT) this.#socket.disconnect();
+			else if (silent >= ASKED) this.#socket.emit("unsubscribe", () => {}); // from nothing
+		}, 1000);
 		this.#socket.on("connect_error", () => this.#find());
 	}
 
