@@ -52,6 +52,19 @@ terminal("a visitor sees the market without a key", {}, async (page) => {
 	assert.equal(await page.getAttribute('a[target="_blank"]', "href"), "https://www.tradingview.com/");
 });
 
+terminal("the depth counts from the middle of the spread", { path: "/trade?pair=ETH_USDT" },
+	async (page) => {
+		for (const [away, amount] of [[10, 1], [29, 2], [31, 4]]) { // 30 of 3,000 is 1 %
+			await exchange.order("alice", "ETH_USDT", "buy", amount, 3000 - away);
+			await exchange.order("alice", "ETH_USDT", "sell", amount, 3000 + away);
+		}
+		await says(page, "#depth .words", "^Within 1%: bids 3\\.00 ETH, asks 3\\.00 ETH$");
+		await exchange.order("bob", "ETH_USDT", "buy", 3, 3029);
+		await exchange.order("bob", "ETH_USDT", "sell", 3, 2971);
+		await says(page, "#depth .words", "^Within 1%: bids 0\\.00 ETH, asks 0\\.00 ETH$");
+		await exchange.post("alice", "/api/v1/order-cancel-all/", { pair: "ETH_USDT" });
+	});
+
 terminal("amounts have their currency, and times their zone", { timezoneId: "Asia/Kolkata" },
 	async (page) => {
 		await says(page, "#panel-book .head",

@@ -75,10 +75,8 @@ export const text = {
 	/** @param {string} pair */
 	chartOf: (pair) => `Chart of ${pair}, also as a table.`,
 	depth: "Depth",
-	/** @param {string} bids @param {string} asks @param {string} currency */
-	depthOf: (bids, asks, currency) => `Within 1%: bids ${bids} ${currency}, asks ${asks} ${currency}`,
-	/** @param {string} bids @param {string} asks @param {string} currency */
-	depthOf20: (bids, asks, currency) => `Within 1%, of the best 20 prices: bids ${bids} ${currency}, asks ${asks} ${currency}`,
+	/** @param {string} bids @param {string} asks @param {string} currency @param {boolean} isShort */
+	depthOf: (bids, asks, currency, isShort) => `Within 1%${isShort ? ", of the best 20 prices" : ""}: bids ${bids} ${currency}, asks ${asks} ${currency}`,
 
 	account: "Account",
 	accountPage: "Account page",

@@ -264,16 +264,6 @@ export class Depth {
 
 	change = inFrame(() => this.#paint(), later);
 
-	/**
-	 * within returns a side's rows that are near its best one.
-	 * @param {"sell" | "buy"} side
-	 */
-	#within(side) {
-		const best = this.book.sides[side][0]?.price ?? 0n, range = best / RANGE;
-		return this.book.rows(side, 1n, LEVELS).filter((r) =>
-			(side === "sell" ? r.price - best : best - r.price) <= range);
-	}
-
 	#paint() {
 		const pair = this.#pair;
 		const box = /** @type {HTMLElement} */ (this.canvas.parentElement);
@@ -283,13 +273,18 @@ export class Depth {
 		this.canvas.height = Math.round(height * ratio);
 		const draw = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
 		draw.scale(ratio, ratio);
-		const asks = this.#within("sell"), bids = this.#within("buy");
-		const middle = this.book.middle() ?? asks[0]?.price ?? bids[0]?.price;
-		this.#say(asks.at(-1)?.total ?? 0n, bids.at(-1)?.total ?? 0n, pair);
+		const { sides: { sell, buy }, updateId, isShort } = this.book;
+		const middle = this.book.middle() ?? sell[0]?.price ?? buy[0]?.price ?? 0n;
+		const [asks, bids] = /** @type {const} */ (["sell", "buy"]).map((side) =>
+			this.book.rows(side, 1n, LEVELS).filter(({ price }) =>
+				(side === "sell" ? price - middle : middle - price) * RANGE <= middle));
+		const [ask, bid] = [asks, bids].map((rows) => rows.at(-1)?.total ?? 0n);
+		write(this.words, middle ? text.depthOf(decimal(bid, 2), decimal(ask, 2), pair.base, isShort)
+			: updateId === null ? "" : text.emptyBook);
 		if (!middle) return;
 		const centre = number(middle);
 		const reach = Math.max(...[...asks, ...bids].map((r) => Math.abs(number(r.price) - centre)), centre / 1e4);
-		const most = Math.max(number(asks.at(-1)?.total ?? 0n), number(bids.at(-1)?.total ?? 0n));
+		const most = Math.max(number(ask), number(bid));
 		const x = (/** @type {number} */ price) => width / 2 + ((price - centre) / reach) * (width / 2);
 		const bottom = height - 18;
 		const y = (/** @type {number} */ total) => bottom - (total / most) * (bottom - 8);
@@ -321,13 +316,6 @@ export class Depth {
 			draw.fillText(fixed(centre + at * reach, pair.priceDigits),
 				width / 2 + at * (width / 2 - 4), height - 4);
 		}
-	}
-
-	/** @param {bigint} asks @param {bigint} bids @param {Pair} pair */
-	#say(asks, bids, pair) {
-		write(this.words, bids || asks ? (this.book.isShort ? text.depthOf20 : text.depthOf)(
-			decimal(bids, 2), decimal(asks, 2), pair.base)
-			: this.book.updateId === null ? "" : text.emptyBook);
 	}
 }
 
