@@ -81,18 +81,16 @@ export class Trading {
 		}
 	}
 
-	/** @param {SubmitEvent} event */
-	#submit(event) {
-		event.preventDefault();
-		const form = /** @type {HTMLFormElement} */ (event.target), typed = new FormData(form);
+	/** @param {Event} event of a field */
+	#change({ currentTarget }) {
+		const typed = new FormData(/** @type {HTMLFormElement} */ (currentTarget));
 		/** @param {keyof Filter} name */
 		const of = (name) => String(typed.get(name) ?? "");
 		this.#filter = { pair: of("pair"), status: of("status"), from: of("from"), to: of("to") };
 		const { pair, from, to } = this.#filter;
 		this.#wrong = (from || to) && !pair ? words.needsPair : "";
-		if (!this.#wrong) return this.list.load();
-		this.page.change();
-		/** @type {HTMLElement} */ (form.elements.namedItem("pair")).focus();
+		if (this.#wrong) this.page.change();
+		else this.list.load();
 	}
 
 	view() {
@@ -104,7 +102,7 @@ export class Trading {
 		const moment = (name, value) => html`<label><span>${words[name]} (${
 			offset(value ? +new Date(value) : undefined)})</span>
 			<input type="datetime-local" name=${name} .value=${value}></label>`;
-		return html`<form class="filter" @submit=${this.#submit.bind(this)}>
+		return html`<form class="filter" @change=${this.#change.bind(this)}>
 				<label><span>${text.pair}</span><select name="pair"
 					aria-invalid=${wrong ? "true" : "false"}
 					aria-describedby=${wrong ? "wrong-pair" : nothing}>
@@ -116,7 +114,6 @@ export class Trading {
 						([value, shown]) => option(value, status, shown))}</select></label>`
 				: nothing}
 				${moment("from", from)}${moment("to", to)}
-				<button class="main show">${words.show}</button>
 			</form>
 			${wrong ? html`<p class="wrong" id="wrong-pair" role="alert">${wrong}</p>` : nothing}
 			${this.list.view()}`;

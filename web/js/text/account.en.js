@@ -61,7 +61,6 @@ export const words = {
 
 	from: "From",
 	to: "To",
-	show: "Show",
 	needsPair: "Choose a pair for a range of time.",
 	statuses: { 1: "Open", 2: "Cancelled", 3: "Filled" },
 	tradeId: "Trade",
