@@ -405,7 +405,7 @@ export class Own {
 					<button aria-pressed=${tab === this.#tab} @click=${() => this.#choose(tab)}
 						>${text.own[tab]}${tab === "orders" ? ` (${count})` : ""}</button>`)}</div>
 				${this.#tab === "balances" ? nothing : html`<label class="one"><input
-					type="checkbox" .checked=${chosen.onePair} @change=${() => {
+					type="checkbox" role="switch" .checked=${chosen.onePair} @change=${() => {
 						turn("onePair", !chosen.onePair);
 						this.#most = PAGE;
 						this.#begin();
