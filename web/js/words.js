@@ -53,10 +53,10 @@ export function fillOf(trades, { priceDigits }, order) {
 export function doneOf(body, pair, isProtected = false) {
 	const { trades, prevented, cancel_reason: why, amount_filled: inAll } = body;
 	const { filled, average } = fillOf(trades, pair);
-	const said = filled ? [text.filledAt(shortest(filled), average)] : [];
+	const said = filled ? [text.filledAt(`${shortest(filled)} ${pair.base}`, average)] : [];
 	if (prevented) {
 		said.push(text.prevented(prevented.map((/** @type {Record<string, string>} */ p) =>
-			`${p.o_id} (${exactly(p.amount)})`).join(", ")));
+			`${p.o_id} (${exactly(p.amount)} ${pair.base})`).join(", ")));
 	}
 	if (why) {
 		const isMarket = body.order_type === "market" && body.price;
@@ -97,11 +97,19 @@ export const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down
 	side === "buy" ? text.buy : text.sell}</span>`;
 
 /**
+ * priced writes a price with the digits of its pair.
+ * @param {string} price
+ * @param {import("./api.js").Pair | undefined} pair
+ */
+export const priced = (price, pair) => (pair ? decimal(parse(price), pair.priceDigits) : padded(price));
+
+/**
  * priceOf shows the limit of an order; one at the market has none, but a worst price.
  * @param {Partial<Order>} o
+ * @param {import("./api.js").Pair | undefined} pair
  */
-export const priceOf = (o) => (o.order_type === "market" ? text.types.market
-	: o.price ? padded(o.price) : text.none);
+export const priceOf = (o, pair) => (o.order_type === "market" ? text.types.market
+	: o.price ? priced(o.price, pair) : text.none);
 
 /** signOf says to which side of a trigger the price goes. @param {boolean} isRise */
 export const signOf = (isRise) => (isRise ? "≥" : "≤");
@@ -109,21 +117,21 @@ export const signOf = (isRise) => (isRise ? "≥" : "≤");
 /**
  * typeOf says which order it is: what it waits for, what it shows, and how long it stays.
  * @param {Partial<Order>} o
+ * @param {import("./api.js").Pair} [pair]
  */
-export function typeOf(o) {
+export function typeOf(o, pair) {
 	const { trigger_price: at, oco_trigger_price: leg, oco_price: second, display_amount } = o;
 	const isMarket = o.order_type === "market";
 	const kind = leg ? text.types.oco : at ? text.types[isMarket ? "stopMarket" : "stop"]
 		: text.types[isMarket ? "market" : "limit"];
 	const isRise = (o.trigger_when ?? (o.type === "buy" ? "rise" : "fall")) === "rise";
-	const force = o.post_only ? text.forces.post
-		: o.time_in_force === "gtd" && o.expire_time
-			? text.untilTime(moment(Number(o.expire_time), false))
-			: o.time_in_force === "fok" || o.time_in_force === "ioc" && !isMarket
-				? o.time_in_force.toUpperCase() : "";
-	return [kind, at && text.triggerAt(signOf(isRise), exactly(at)),
-		leg && text.otherLeg(exactly(leg), second ? exactly(second) : ""),
-		display_amount && text.shows(exactly(display_amount)), force].filter(Boolean).join(", ");
+	const { time_in_force: is = "gtc" } = o, force = o.post_only ? "post" : is;
+	return [kind, at && text.triggerAt(signOf(isRise), priced(at, pair)),
+		leg && text.otherLeg(priced(leg, pair), second ? priced(second, pair) : ""),
+		display_amount && text.shows(exactly(display_amount)),
+		force === "gtd" && o.expire_time ? text.untilTime(moment(Number(o.expire_time), false))
+			: force === "gtc" || isMarket && force === "ioc" ? ""
+				: text.forces[/** @type {"fok"} */ (force)].toLowerCase()].filter(Boolean).join(", ");
 }
 
 /** isWaiting reports whether a stop was not triggered yet. @param {Partial<Order>} o */

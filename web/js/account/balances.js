@@ -1,6 +1,7 @@
 // Balances, and what has changed them.
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { BALANCE_DIGITS, padded, pairOf, parse, plain } from "../format.js";
+import { priced } from "../words.js";
 import { text } from "../text/en.js";
 import { words } from "../text/account.en.js";
 import { utc } from "./csv.js";
@@ -18,14 +19,18 @@ const what = ({ source, id, row }) => (row.adjustment ? words.adjustment
 	: source === "deposits" ? words.deposit
 		: source === "withdraws" ? words.withdraw : words.trade)(id);
 
-/** about says more of it. @param {Entry} entry */
-function about({ source, row, currency }) {
+/**
+ * about says more of it.
+ * @param {Entry} entry
+ * @param {Map<string, import("../api.js").Pair> | undefined} pairs
+ */
+function about({ source, row, currency }, pairs) {
 	if (source === "deposits") return "";
 	if (row.adjustment) return row.details;
 	if (source === "withdraws") return words.toAddress(row.address);
 	const fee = currency === row.fee_currency && row.fee !== "0"
 		? words.feeOf(padded(row.fee), currency) : "";
-	return words.tradeOf(pairOf(row.pair), row.order, padded(row.price)) + fee;
+	return words.tradeOf(pairOf(row.pair), row.order, priced(row.price, pairs?.get(row.pair))) + fee;
 }
 
 export class Balances {
@@ -39,7 +44,7 @@ export class Balances {
 			columns: [[atTime, (e) => instant(Number(e.time))], [words.what, what],
 				[text.currency, (e) => e.currency],
 				[words.change, (e) => html`<span class=${e.change < 0n ? "down" : "up"}
-					>${signed(e)}</span>`], [words.about, about]],
+					>${signed(e)}</span>`], [words.about, (e) => about(e, page.info?.pairs)]],
 			csv: [["time", (e) => utc(e.time)],
 				["what", (e) => (e.row.adjustment ? "adjustment" : e.source.slice(0, -1))],
 				["id", (e) => e.id], ["currency", (e) => e.currency],

@@ -2,7 +2,7 @@
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { legsOf } from "../session.js";
 import { BALANCE_DIGITS, offset, padded, pairOf, parse, plain } from "../format.js";
-import { isWaiting, priceOf, sideOf, typeOf } from "../words.js";
+import { isWaiting, priced, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
@@ -39,6 +39,8 @@ export class Trading {
 	#wrong = "";
 	/** Of the orders that are listed. */
 	fills = new Fills();
+	/** Why orders were cancelled, by id, as events tell of plain ones alone. @type {Map<string, string>} */
+	reasons = new Map();
 
 	/** @param {Page} page @param {What} what */
 	constructor(page, what) {
@@ -77,6 +79,10 @@ export class Trading {
 		if (event.snapshot) this.list.again();
 		else {
 			this.fills.add(event.trades ?? []);
+			for (const o of event.orders ?? []) {
+				const why = o.cancel_reason ?? event.cancel_reason ?? event.cause;
+				if (o.status === "2" && why) this.reasons.set(o.id, why);
+			}
 			this.list.put(this.what.rowsOf(event) ?? []);
 		}
 	}
@@ -120,11 +126,10 @@ export class Trading {
 	}
 }
 
-/** stateOf says what has become of an order. @param {Order} o */
-function stateOf(o) {
+/** stateOf says what has become of an order. @param {Order} o @param {string} why it was cancelled */
+function stateOf(o, why) {
 	if (o.status === "1" && isWaiting(o)) return text.orderStates.waiting;
 	const state = words.statuses[/** @type {"1" | "2" | "3"} */ (o.status)] ?? o.status;
-	const why = o.cancel_reason ?? "";
 	const said = text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why;
 	return said ? `${state}: ${said}` : state;
 }
@@ -137,6 +142,10 @@ export function ordersOf(page) {
 	/** @param {Order} o */
 	const of = (o) => section.fills.of(o);
 	/** @param {Order} o */
+	const pair = (o) => page.info?.pairs.get(o.pair);
+	/** @param {Order} o */
+	const whyOf = (o) => o.cancel_reason ?? section.reasons.get(o.id) ?? "";
+	/** @param {Order} o */
 	const feeOf = (o) => (of(o).fee ? `${padded(of(o).fee)} ${of(o).currency}` : text.none);
 	/** @type {Trading} */
 	const section = new Trading(page, { path: "/api/v1/orders/own/", most: 2000,
@@ -144,11 +153,11 @@ export function ordersOf(page) {
 		kind: { name: "orders", title: words.sections.orders,
 			columns: [[atTime, (o) => instant(Number(o.date) / 1000)], [text.order, (o) => o.id],
 				[text.pair, (o) => pairOf(o.pair)], [text.side, (o) => sideOf(o.type)],
-				[text.type, typeOf], [text.price, priceOf],
+				[text.type, (o) => typeOf(o, pair(o))], [text.price, (o) => priceOf(o, pair(o))],
 				[text.average, (o) => padded(of(o).average) || text.none],
 				[text.amount, (o) => padded(o.amount_original)],
 				[text.filled, (o) => padded(o.amount_filled)], [text.fee, feeOf],
-				[text.state, stateOf]],
+				[text.state, (o) => stateOf(o, whyOf(o))]],
 			csv: [["time", (o) => new Date(Number(o.date)).toISOString()], ["id", (o) => o.id],
 				["client_order_id", (o) => o.client_order_id ?? ""], ["pair", (o) => o.pair],
 				["side", (o) => o.type], ["order_type", (o) => o.order_type ?? "limit"],
@@ -162,7 +171,7 @@ export function ordersOf(page) {
 				["oco_trigger_price", (o) => o.oco_trigger_price ?? ""],
 				["oco_price", (o) => o.oco_price ?? ""],
 				["status", (o) => STATUSES[o.status] ?? o.status],
-				["cancel_reason", (o) => o.cancel_reason ?? ""]] } });
+				["cancel_reason", whyOf]] } });
 	return section;
 }
 
@@ -175,7 +184,8 @@ export const tradesOf = (page) => new Trading(page, { path: "/api/v1/exchanges/o
 	kind: { name: "trades", title: words.sections.trades,
 		columns: [[atTime, (t) => instant(Number(t.timestamp))], [words.tradeId, (t) => t.id],
 			[text.pair, (t) => pairOf(t.pair)], [text.side, (t) => sideOf(t.my_side)],
-			[text.price, (t) => padded(t.price)], [text.amount, (t) => padded(t.amount)],
+			[text.price, (t) => priced(t.price, page.info?.pairs.get(t.pair))],
+			[text.amount, (t) => padded(t.amount)],
 			[text.total, (t) => padded(valueOf(t))],
 			[text.fee, (t) => `${padded(t.fee)} ${t.fee_currency}`],
 			[text.role, (t) => (t.maker ? text.maker : text.taker)], [text.order, (t) => t.order]],

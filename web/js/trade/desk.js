@@ -4,12 +4,12 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { legsOf, Live, Sender, Session } from "../session.js";
 import { AGAIN } from "../api.js";
-import { BALANCE_DIGITS, decimal, DIGITS, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
+import { BALANCE_DIGITS, decimal, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
 import { inFrame, Roving } from "../frame.js";
 import { openAccount, openLogin, wordsOf } from "../login.js";
 import { chosen, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, fillOf, isWaiting, priceOf, readable, sideOf, typeOf } from "../words.js";
+import { doneOf, fillOf, isWaiting, priced, priceOf, readable, sideOf, typeOf } from "../words.js";
 import { Amend, ask, Form } from "./form.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -459,9 +459,8 @@ export class Own {
 				data-state=${isLeaving ? state : change?.state ?? state}>
 			${cell(text.order, html`${o.id} <small>${at(Number(o.date) / 1000)}</small>`)}
 			${cell(text.pair, pairOf(o.pair))}
-			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o))}
-			${cell(text.price, o.order_type === "market" ? priceOf(o)
-				: decimal(parse(o.price), pair?.priceDigits ?? DIGITS))}
+			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o, pair))}
+			${cell(text.price, priceOf(o, pair))}
 			${cell(text.amount, decimal(parse(o.amount_original), digits))}
 			${cell(text.filled, html`${decimal(filled, digits)} <small>${
 				filled && fill?.filled === filled ? text.averageAt(fill.average) : ""}</small>`)}
@@ -493,11 +492,11 @@ export class Own {
 
 	/** @param {import("../session.js").Pending} p */
 	#pending(p) {
-		const { sender } = this.desk, { fields } = p;
+		const { sender } = this.desk, { fields } = p, pair = this.pairs.get(fields.pair);
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
 			${cell(text.order, text.none)}${cell(text.pair, pairOf(fields.pair))}
-			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields))}
-			${cell(text.price, priceOf(fields))}
+			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields, pair))}
+			${cell(text.price, priceOf(fields, pair))}
 			${cell(text.amount, exactly(fields.amount ?? text.none))}
 			${cell(text.filled, text.none)}${cell(text.state, text.orderStates[p.state])}
 			${cell("", html`${this.#again(sender, p)}
@@ -523,8 +522,8 @@ export class Own {
 			<thead>${headOf(titles)}</thead>
 			<tbody>${shown.map((t) => html`<tr role="row" data-id="${t.id}-${t.order}">
 				${cell(text.time, at(Number(t.timestamp)))}${cell(text.pair, pairOf(t.pair))}
-				${cell(text.side, sideOf(t.my_side))}${cell(text.price,
-					decimal(parse(t.price), this.pairs.get(t.pair)?.priceDigits ?? DIGITS))}
+				${cell(text.side, sideOf(t.my_side))}
+				${cell(text.price, priced(t.price, this.pairs.get(t.pair)))}
 				${cell(text.amount, decimal(parse(t.amount), digits))}
 				${cell(text.fee, `${exactly(t.fee)} ${t.fee_currency}`)}
 				${cell(text.role, t.maker ? text.maker : text.taker)}
@@ -608,7 +607,7 @@ export class Notices {
 			const words = was && whatOf(was, o, trades, pair, why);
 			if (words) {
 				this.#add(o.id,
-					`${text.order} ${o.id}, ${text[o.type]} ${pairOf(o.pair)}, ${typeOf(o)}: ${words}.`);
+					`${text.order} ${o.id}, ${text[o.type]} ${pairOf(o.pair)}, ${typeOf(o, pair)}: ${words}.`);
 			}
 		}
 		if (!snapshot || event.parts && part !== event.parts) return;
@@ -684,10 +683,9 @@ function whatOf(was, is, trades, pair, why) {
 	if (is.amount_filled !== was.amount_filled) {
 		const { filled, average } = fillOf(trades, pair, is.id);
 		const at = !filled ? "" : filled === parse(is.amount_filled) ? text.averageAt(average)
-			: text.nowAt(shortest(filled), average);
-		said.push((is.status === "3" ? text.filledAll
-			: text.filledOf(exactly(is.amount_filled), exactly(is.amount_original))
-				.replace(/\.$/, "")) + at);
+			: text.nowAt(`${shortest(filled)} ${pair.base}`, average);
+		said.push((is.status === "3" ? text.filledAll : text.filledOf(exactly(is.amount_filled),
+			`${exactly(is.amount_original)} ${pair.base}`).replace(/\.$/, "")) + at);
 	}
 	said.push(doneOf({ ...is, trades: [], cancel_reason: why }, pair));
 	return said.filter(Boolean).join("; ");

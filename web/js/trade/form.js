@@ -59,11 +59,12 @@ function input({ id, name, label, unit, value, wrong, type, empty, onInput, onKe
  * @param {Record<string, string | string[]>} body of a refusal
  * @param {(name: string) => string | false | undefined} of a field of the form, by its name in the API
  * @param {Record<string, string>} wrong
+ * @param {string | undefined} quote currency of a least value
  */
-function blame(body, of, wrong) {
+function blame(body, of, wrong, quote) {
 	let rest = "";
 	for (const [name, words] of Object.entries(body)) {
-		const why = readable(words), field = of(name);
+		const why = readable(words).replace(/least \d.*(?=\.$)/, `$& ${quote}`), field = of(name);
 		if (field) wrong[field] = why;
 		else rest += `${name}: ${why} `;
 	}
@@ -271,7 +272,7 @@ export class Form {
 			amount: "amount", quote_amount: "total", trigger_price: "trigger",
 			oco_trigger_price: "trigger", oco_price: "second", display_amount: "display",
 			expire_time: "until", trigger_when: isStop ? "trigger" : "price" };
-		this.#words = blame(body, (name) => fields[name], this.#wrong);
+		this.#words = blame(body, (name) => fields[name], this.#wrong, this.#pair?.quote);
 		this.#paint();
 		focusWrong(this.place);
 	}
@@ -958,7 +959,8 @@ class Change {
 	refuse(answer, account) {
 		const { status, body } = answer;
 		this.#words = status !== 400 || body.error || body.detail ? wordsOf(answer, account)
-			: blame(body, (name) => name in this.is && name, this.#wrong);
+			: blame(body, (name) => name in this.is && name, this.#wrong,
+				this.order.pair.split("_")[1]);
 		this.#blame();
 	}
 
@@ -981,7 +983,7 @@ class Change {
 		const whyNot = isSending ? text.amendStates.sending : desk.whyNot();
 		render(html`<form class="fields amend" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>
-			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o)}. ${now
+			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o, pair)}. ${now
 				? text.filledOf(exactly(now.amount_filled), exactly(now.amount_original)) : text.isOver(o.id)}</p>
 			${this.#names().map((name) => input({ id: `amend-${name}`, name,
 				label: text.changes[name], value: this.is[name], wrong: this.#wrong[name],

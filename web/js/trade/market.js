@@ -800,7 +800,9 @@ export class Chart {
 	/** recolour takes over the colours of the page. */
 	recolour() {
 		const up = colour("--up"), down = colour("--down"), line = colour("--line");
-		this.colours = { up: colour("--up-volume"), down: colour("--down-volume"),
+		/** @param {string} is */
+		const pale = (is) => is.replace("b", "ba").replace(")", ", .35)"); // rgb to rgba
+		this.colours = { up: pale(up), down: pale(down),
 			// on which the last price is written in white: the others are too light for that
 			rises: colour("--up", "light"), falls: colour("--down", "light") };
 		this.chart.applyOptions({
