@@ -4,8 +4,7 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { OTHER, Sender } from "../session.js";
 import { furthest } from "../book.js";
 import { decimal, DIGITS, editable, exactly, FINER, moment, offset, ONE, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
-import { backCloses, inFrame, later } from "../frame.js";
-import { chosen, open } from "../settings.js";
+import { backCloses, chosen, inFrame, later, open } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, isWaiting, readable, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
 

@@ -80,7 +80,7 @@ status.onChange = tell;
 stream.onState = () => {
 	tell();
 	desk?.connection();
-	if (stream.state !== "live") ladder.lost();
+	if (stream.state !== "live") ladder.book.forget(); // what is shown stays
 	else if (pair) {
 		trades.load();
 		chart.load();
@@ -91,7 +91,7 @@ stream.onState = () => {
 /** tell shows what the market and the connection are like. */
 function tell() {
 	const shown = status.tell(pair?.name ?? "", pair !== undefined);
-	header.state(shown);
+	header.tell({ state: shown });
 	desk?.market(shown);
 }
 
@@ -103,7 +103,7 @@ function choose(name, isNew = true) {
 	// the list of pairs has a place in the history while it is open: the pair takes it over
 	if (isNew) history[history.state?.opened ? "replaceState" : "pushState"](null, "",
 		`?pair=${encodeURIComponent(name)}`);
-	header.show(pair);
+	header.tell({ pair });
 	ladder.show(pair);
 	depth.show(pair);
 	trades.show(pair);
@@ -142,7 +142,7 @@ async function start() {
 	for (const [name, p] of info.pairs) pairs.set(name, p);
 	status.learn(info);
 	demo = info.demo;
-	header.pairs([...pairs.values()], () => status.halted);
+	header.tell({ all: [...pairs.values()], halted: () => status.halted });
 	stream.subscribe("ticker", "status");
 	stream.open();
 	choose(asked(), false);

@@ -5,9 +5,8 @@ import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { CandlestickSeries, createChart, HistogramSeries } from "../../vendor/lightweight-charts/lightweight-charts.standalone.production.mjs";
 import { AGAIN, get } from "../api.js";
 import { append, Book, filled } from "../book.js";
-import { decimal, fixed, fromNumber, moment, number, offset, pairOf, parse, percent, plain, tick, time } from "../format.js";
-import { backCloses, inFrame, later, Roving } from "../frame.js";
-import { colour, openHelp, settingsButton, singleKey } from "../settings.js";
+import { decimal, fixed, fromNumber, moment, number, offset, pairOf, percent, plain, tick, time } from "../format.js";
+import { backCloses, colour, inFrame, later, openHelp, Roving, settingsButton, singleKey } from "../settings.js";
 import { stateLine } from "../stream.js";
 import { text } from "../text/en.js";
 
@@ -113,11 +112,6 @@ export class Ladder {
 		this.short.hidden = !isShort;
 		if (this.#pair) this.#listen(this.#pair, isShort);
 		else this.#isShort = isShort;
-	}
-
-	/** lost keeps what is shown, and waits for a whole book. */
-	lost() {
-		this.book.forget();
 	}
 
 	/**
@@ -335,7 +329,7 @@ export class Trades {
 		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
 		stream.on("trades", (t) => {
 			if (t.pair !== this.#pair?.name) return;
-			this.#add([{ id: t.id, buys: t.type === "buy", price: fromNumber(t.price), amount: fromNumber(t.amount), at: t.timestamp }]);
+			this.#add([t]);
 		});
 	}
 
@@ -354,7 +348,6 @@ export class Trades {
 	async load() {
 		const pair = this.#pair;
 		if (!pair) return;
-		/** @type {{id: string, type: string, price: string, amount: string, timestamp: string}[]} */
 		let list;
 		try {
 			list = await get(`/api/v1/exchanges/?pair=${pair.name}&limit=${MOST}`);
@@ -364,11 +357,13 @@ export class Trades {
 		}
 		if (pair !== this.#pair) return;
 		this.#isLoaded = true;
-		this.#add(list.map((t) => ({ id: Number(t.id), buys: t.type === "buy", price: parse(t.price), amount: parse(t.amount), at: Number(t.timestamp) })));
+		this.#add(list);
 	}
 
-	/** @param {Trade[]} trades */
-	#add(trades) {
+	/** add adds trades of the API, whose numbers are texts, or of the stream. @param {any[]} list */
+	#add(list) {
+		const trades = list.map((t) => ({ id: Number(t.id), buys: t.type === "buy",
+			price: fromNumber(+t.price), amount: fromNumber(+t.amount), at: Number(t.timestamp) }));
 		const byId = new Map([...this.#trades, ...trades].map((t) => [t.id, t]));
 		this.#trades = [...byId.values()].sort((a, b) => b.id - a.id).slice(0, MOST);
 		this.change();
@@ -403,20 +398,20 @@ const signOf = (n) => (n > 0 ? ["up", "▲"] : n < 0 ? ["down", "▼"] : ["", ""
 /** Header is the line at the top: the pair and its day, the state of the market, the settings. */
 export class Header {
 	/** @type {Pair[]} */
-	#pairs = [];
+	all = [];
 	/** Names of pairs. */
-	#halted = () => /** @type {Set<string>} */ (new Set());
+	halted = () => /** @type {Set<string>} */ (new Set());
 	/** @type {Pair | undefined} */
-	#pair;
+	pair;
 	/** @type {Map<string, Ticker>} */
 	#tickers = new Map();
 	/** @type {keyof typeof text.states} */
-	#state = "connecting";
+	state = "connecting";
 	#search = "";
 	#at = 0; // place of the marked pair in the list
 	#isOpen = false;
 	#closed = () => {}; // tells that the list was closed
-	#account = text.logIn;
+	account = text.logIn;
 	#unseen = 0;
 
 	/**
@@ -435,16 +430,9 @@ export class Header {
 		this.#paint();
 	}
 
-	/** @param {Pair[]} pairs @param {() => Set<string>} halted the names of those now */
-	pairs(pairs, halted) {
-		this.#pairs = pairs;
-		this.#halted = halted;
-		this.#paint();
-	}
-
-	/** @param {Pair} pair */
-	show(pair) {
-		this.#pair = pair;
+	/** tell changes what is shown. @param {Partial<Header>} news */
+	tell(news) {
+		Object.assign(this, news);
 		this.#paint();
 	}
 
@@ -459,18 +447,6 @@ export class Header {
 	lastOf(name) {
 		const last = this.#tickers.get(name)?.last;
 		return last ? fromNumber(last) : undefined;
-	}
-
-	/** @param {keyof typeof text.states} state */
-	state(state) {
-		this.#state = state;
-		this.#paint();
-	}
-
-	/** account says whose account it is, or how to come to one. @param {string} words */
-	account(words) {
-		this.#account = words;
-		this.#paint();
 	}
 
 	/**
@@ -498,7 +474,7 @@ export class Header {
 		this.#isOpen = true;
 		this.#closed = backCloses(() => this.#close());
 		this.#search = "";
-		this.#at = Math.max(0, this.#pairs.findIndex((p) => p === this.#pair));
+		this.#at = Math.max(0, this.all.findIndex((p) => p === this.pair));
 		this.#paint();
 		this.place.querySelector("input")?.focus();
 	}
@@ -514,7 +490,7 @@ export class Header {
 
 	#found() {
 		const words = this.#search.toUpperCase().replace(/[^A-Z0-9]/g, "");
-		return this.#pairs.filter((p) => p.name.toUpperCase().replace(/[^A-Z0-9]/g, "").includes(words));
+		return this.all.filter((p) => p.name.toUpperCase().replace(/[^A-Z0-9]/g, "").includes(words));
 	}
 
 	/** @param {Pair | undefined} pair */
@@ -538,7 +514,7 @@ export class Header {
 	}
 
 	#paint() {
-		const pair = this.#pair;
+		const pair = this.pair;
 		const t = pair && this.#tickers.get(pair.name);
 		const isTraded = t !== undefined && t.last > 0;
 		const change = t && changeOf(t);
@@ -566,16 +542,16 @@ export class Header {
 				<div><dt>${text.low}</dt><dd>${shown("low")}</dd></div>
 				<div><dt>${text.volume(pair?.base ?? "")}</dt><dd>${shown("vol", 4)}</dd></div>
 			</dl>
-			${stateLine(this.#state)}
+			${stateLine(this.state)}
 			<a class="wide" href="/account">${text.accountPage}</a>
-			<button class="account" @click=${this.openAccount}>${this.#account}</button>
+			<button class="account" @click=${this.openAccount}>${this.account}</button>
 			<button class="help" title=${text.help} aria-label=${text.help} @click=${openHelp}>?</button>
 			${settingsButton}`, this.place);
 	}
 
 	#list() {
 		const found = this.#found();
-		return html`<div class="pairs">
+		return html`<div class="pairs fields">
 			<input type="search" role="combobox" aria-label=${text.searchPairs} aria-expanded="true" aria-controls="pairs"
 				aria-activedescendant=${found[this.#at] ? `pair-${this.#at}` : nothing} placeholder=${text.searchPairs}
 				autocomplete="off" spellcheck="false" .value=${this.#search} @keydown=${this.#move.bind(this)}
@@ -588,7 +564,7 @@ export class Header {
 				${found.map((p, i) => {
 					const t = this.#tickers.get(p.name);
 					const change = t && changeOf(t);
-					const isHalted = this.#halted().has(p.name), [colour, sign] = signOf(change ?? 0);
+					const isHalted = this.halted().has(p.name), [colour, sign] = signOf(change ?? 0);
 					return html`<li role="option" id="pair-${i}" aria-selected=${i === this.#at} @click=${() => this.#take(p)}>
 						<span><b>${p.base}</b><span class="muted">/${p.quote}</span></span>
 						<span>${t && t.last > 0 ? decimal(fromNumber(t.last), p.priceDigits) : text.none}</span>
