@@ -96,7 +96,7 @@ func TestThePagesNameNoForeignHost(t *testing.T) {
 			}
 		}
 	}
-	if !bytes.Contains(contents()["js/trade/market.js"], []byte(tradingView)) {
+	if !bytes.Contains(contents()["js/trade/main.js"], []byte(tradingView)) {
 		t.Error("the chart does not name its makers")
 	}
 }

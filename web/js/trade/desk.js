@@ -14,8 +14,8 @@ import { Amend, ask, Form } from "./form.js";
 /** @typedef {import("../api.js").Pair} Pair */
 /**
  * @typedef {{stream: import("../stream.js").Stream, status: import("../stream.js").Status,
- *   header: import("./market.js").Header,
- *   ladder: import("./market.js").Ladder, pairs: Map<string, Pair>,
+ *   header: import("./main.js").Header,
+ *   ladder: import("./main.js").Ladder, pairs: Map<string, Pair>,
  *   demo: import("../login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
  */
 
