@@ -199,7 +199,12 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	await page.selectOption("[name=status]", "2");
 	await says(page, "#main", "Nothing yet");
 	await page.fill("[name=to]", "");
-	await says(page, `tr[data-id="${oid}"]`, "Cancelled");
+	await says(page, `tr[data-id="${oid}"]`, "Cancelled: by you"); // an event has said so
+	const { oid: other } = await exchange.order("bob", "ETH_BTC", "sell", "1", "0.07");
+	await exchange.operator("order", "cancel", String(other));
+	await says(page, `tr[data-id="${other}"]`, "0\\.070000\\s.*Cancelled: by the operator");
+	await page.reload();
+	await says(page, `tr[data-id="${other}"]`, "Cancelled$"); // a list does not
 });
 
 account("orders show their type and average fill price, here and in the file", {},
@@ -210,6 +215,7 @@ account("orders show their type and average fill price, here and in the file", {
 		for (const [price, amount] of [["64000", "0.25"], ["65000", "0.75"]]) {
 			await place("bob", { type: "sell", price, amount });
 		}
+		await place("alice", { type: "buy", price: "60000", amount: "0.1", time_in_force: "ioc" });
 		await place("alice", { type: "buy", order_type: "market", amount: "0.5" });
 		await place("alice", { type: "buy", price: "65000", amount: "0.5" });
 		await place("alice", { type: "sell", price: "66000", amount: "5", display_amount: "0.5" });
@@ -226,9 +232,10 @@ account("orders show their type and average fill price, here and in the file", {
 			const said = "Limit\\s+65,000\\.00\\s+65,000\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC.*" +
 			"Market\\s+Market\\s+64,500\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC";
 		await says(page, ".orders tbody", said);
-		for (const form of ["Limit, iceberg: visible 0\\.5\\s+66,000\\.00\\s+–",
-			"Stop-limit, trigger\\s≤\\s60,000\\s+59,000", "Stop-market, trigger\\s≥\\s70,000.*\\s+Market\\s+–",
-			"stop\\s≤\\s58,000 at\\s57,000\\s+71,000",
+		for (const form of ["Limit, immediate or cancel\\s.*Cancelled: not filled at once",
+			"Limit, iceberg: visible 0\\.5\\s+66,000\\.00\\s+–",
+			"Stop-limit, trigger\\s≤\\s60,000\\.00\\s+59,000\\.00", "Stop-market, trigger\\s≥\\s70,000\\.00\\s+Market\\s+–",
+			"stop\\s≤\\s58,000\\.00 at\\s57,000\\.00\\s+71,000",
 			"Limit, good till \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
 		const [, titles, ...lines] = await csv(page);
 		const [, oco, , , iceberg, , market] = lines.map((line) =>
@@ -238,7 +245,7 @@ account("orders show their type and average fill price, here and in the file", {
 		assert.deepEqual([market.price, market.average_price, market.filled, market.fee,
 			market.fee_currency], ["", "64500", "0.5", "0.001", "BTC"]);
 		await page.goto(`${exchange.base}/trade`);
-		await says(page, "#panel-own .orders", "Stop-market, trigger\\s≥\\s70,000.*\\s+Market\\s+0\\.01");
+		await says(page, "#panel-own .orders", "Stop-market, trigger\\s≥\\s70,000\\.00\\s+Market\\s+0\\.01");
 		for (const name of ["alice", "bob"]) {
 			await exchange.post(name, "/api/v1/order-cancel-all/", { all: 1 });
 		}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
-import { accessible, shows, visit } from "./helpers/browser.mjs";
+import { accessible, painted, shows, visit } from "./helpers/browser.mjs";
 import { until } from "./helpers/exchange.mjs";
 import { fill, open, says, script, send, served, trade, unreachable } from "./helpers/traders.mjs";
 
@@ -204,7 +204,7 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 	await exchange.order("bob", "BTC_USDT", "buy", "0.05", "63000");
 	await fill(page, "sell", "63000", "0.02");
 	await page.press("#form-amount", "Enter");
-	await says(page, ".outcome", "0\\.02 filled at 63,000\\.00 on average");
+	await says(page, ".outcome", "0\\.02 BTC filled at 63,000\\.00 on average");
 	await cancelAll("bob");
 });
 
@@ -222,6 +222,9 @@ terminal("errors are shown at their fields", {}, async (page) => {
 	await send(page);
 	await says(page, "#wrong-form-price", "\\w+");
 	await accessible(page, "a refused order");
+	await fill(page, "buy", "0.5", "0.1");
+	await send(page);
+	await says(page, "#wrong-form-amount", "at least 1 USDT\\.$");
 	await page.selectOption("[name=type]", "market");
 	await page.fill("#form-amount", "0.1");
 	await send(page);
@@ -240,7 +243,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	};
 	await page.selectOption("[name=type]", "market");
 	await page.fill("#form-total", "6400");
-	let order = await outcome("market", "0\\.10 filled at 64,000");
+	let order = await outcome("market", "0\\.10 BTC filled at 64,000");
 	assert.equal(order.quote_amount, 6400);
 	assert.match(await page.innerText(".outcome"), /^Order placed: \d+/);
 	await page.selectOption("[name=type]", "stop");
@@ -248,7 +251,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.fill("#form-price", "65100");
 	await page.fill("#form-amount", "0.2");
 	order = await outcome("stop", "Order placed: \\d+\\.");
-	await says(page, "#panel-own .orders", "Stop-limit, trigger\\s≥\\s65,000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger\\s≥\\s65,000\\.00.*Waiting");
 	assert.deepEqual([order.trigger_price, order.price, order.triggered], [65000, 65100, false]);
 	await page.selectOption("[name=type]", "limit");
 	await fill(page, "buy", "63000", "1");
@@ -256,7 +259,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.click(".more summary");
 	await page.fill("#form-display", "0.1");
 	order = await outcome("post-only", "Order placed: \\d+\\.");
-	await says(page, "#panel-own .orders", "Limit, iceberg: visible 0\\.1, Post-only");
+	await says(page, "#panel-own .orders", "Limit, iceberg: visible 0\\.1, post-only");
 	assert.deepEqual([order.post_only, order.display_amount], [true, 0.1]);
 	await page.fill("#form-display", "");
 	await page.selectOption("[name=force]", "fok");
@@ -338,11 +341,11 @@ terminal("self-trade prevention is chosen, and its cancels are reported", {}, as
 	};
 	let order = await buys("cancel_newest", "\\d; cancelled: self-trade prevention");
 	assert.deepEqual([order.self_trade, order.status], ["cancel_newest", 2]);
-	order = await buys("", "0\\.20 filled at 64,000");
+	order = await buys("", "0\\.20 BTC filled at 64,000");
 	assert.equal(order.self_trade, undefined);
-	order = await buys("none", "0\\.20 filled at 64,000");
+	order = await buys("none", "0\\.20 BTC filled at 64,000");
 	order = await buys("cancel_oldest",
-		`self-trade prevention has cancelled your order ${oid} \\(0\\.1\\)\\.`);
+		`self-trade prevention has cancelled your order ${oid} \\(0\\.1 BTC\\)\\.`);
 	assert.equal(order.self_trade, "cancel_oldest");
 	await page.click("#panel-own .cancel");
 	await open(page, 0);
@@ -401,7 +404,14 @@ terminal("own orders and trades are of all pairs or of one, and the choice is ke
 		await says(page, "#panel-own .bar", "Open orders \\(2\\)");
 		await page.click('button:has-text("My trades")');
 		await says(page, "#panel-own .trades", "ETH/BTC.*BTC/USDT");
-		await page.click("#panel-own .one");
+		const onePair = page.getByRole("switch", { name: "This pair only" });
+		for (const isOn of [false, true]) { // on and off are told apart, and neither looks like a box
+			const look = await onePair.evaluate((e) => ({ isWide: e.offsetWidth > 1.5 * e.offsetHeight,
+				appearance: getComputedStyle(e).appearance }));
+			assert.deepEqual(look, { isWide: true, appearance: "none" });
+			await accessible(page, `a switch that is ${isOn}`);
+			if (!isOn) await page.click("#panel-own .one");
+		}
 		await says(page, "#panel-own .bar", "Open orders \\(1\\)");
 		const pairs = () => page.$$eval("#panel-own .trades td:nth-child(2)",
 			(list) => [...new Set(list.map((cell) => cell.innerText))]);
@@ -632,6 +642,27 @@ for (const [width, height] of [[1440, 900], [768, 1024], [390, 844]]) {
 	}
 }
 
+for (const [width, height] of [[1366, 650], [1280, 600], [1080, 700], [1024, 768]]) {
+	terminal(`a trader sees the newest trades at ${width}x${height}, and can send an order`,
+		{ viewport: { width, height } }, async (page) => {
+			await exchange.order("bob", "BTC_USDT", "buy", "0.1", "62000");
+			await exchange.order("alice", "BTC_USDT", "sell", "0.1", "62000");
+			await trade(page, "alice");
+			for (const type of ["limit", "market", "stop"]) {
+				await page.selectOption("[name=type]", type);
+				await painted(page);
+				for (const selector of ["#panel-trades tbody td", "#panel-form .main"]) {
+					await page.waitForSelector(selector);
+					assert(await page.$eval(selector, (e) => {
+						const { left, right, top, bottom } = e.getBoundingClientRect();
+						return [top, bottom - 1].every((y) => e.contains(
+							document.elementFromPoint((left + right) / 2, y)));
+					}), `${type}: ${selector}`);
+				}
+			}
+		});
+}
+
 terminal("on a phone tables fit, say the type and can cancel, and Back closes what is open",
 	{ viewport: { width: 390, height: 844 } }, async (page) => {
 		const place = (fields) => exchange.post("alice", "/api/v1/order/",
@@ -645,7 +676,13 @@ terminal("on a phone tables fit, say the type and can cancel, and Back closes wh
 		await page.waitForSelector("body.trader");
 		await page.click("#tab-own");
 		assert.equal(await page.innerText("#tab-own"), "Orders");
-		assert(await page.isVisible('nav a:has-text("Account page")'));
+		const looks = await page.$$eval('nav a, #header > .account', (list) => list.map((e) => {
+			const { borderTopWidth, borderTopColor, textDecorationLine, color } = getComputedStyle(e);
+			return [borderTopWidth, borderTopColor, textDecorationLine, color, e.offsetHeight].join();
+		}));
+		assert.equal(looks[0], looks[1]);
+		assert.match(looks[0], /^1px,.*,none,.*,44$/);
+		assert.equal(await page.innerText("nav a"), "Account page");
 		await open(page, 2);
 		const overflows = (selector) => page.$$eval(selector, (list) =>
 			list.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.className));

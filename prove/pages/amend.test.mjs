@@ -70,7 +70,7 @@ terminal("an order is amended, and its queue position is reported", {}, async (p
 	await page.keyboard.press("ControlOrMeta+A");
 	await page.keyboard.type("63000");
 	await page.keyboard.press("Enter");
-	await says(page, message, "Queue position lost\\. 0\\.10 filled at 63,000\\.00 on average");
+	await says(page, message, "Queue position lost\\. 0\\.10 BTC filled at 63,000\\.00 on average");
 	await says(page, "#panel-own .orders",
 		"63,000\\.00\\s+0\\.40\\s+0\\.10\\s+avg. 63,000\\.00\\s+Open");
 	await exchange.operator("pair", "halt", "BTC_USDT");
@@ -113,7 +113,7 @@ terminal("triggers and an iceberg's displayed amount are amended", {}, async (pa
 	await says(page, form, "would trigger the order at once");
 	await retype(page, { trigger_price: "61000" });
 	await closed(page);
-	await says(page, "#panel-own .orders", "Stop-limit, trigger\\s≤\\s61,000.*Waiting");
+	await says(page, "#panel-own .orders", "Stop-limit, trigger\\s≤\\s61,000\\.00.*Waiting");
 	assert.equal((await order(id)).trigger_price, 61000);
 	await page.click("#panel-own .cancel");
 	await open(page, 0);

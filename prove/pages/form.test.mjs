@@ -129,11 +129,12 @@ for (const theme of ["dark", "light"]) {
 				await painted(page);
 				assert.deepEqual(await cut(), [], force);
 			}
-			const box = () => page.$eval(".one input", (e) => getComputedStyle(e).appearance);
+			await page.click(".settings");
+			const confirm = "dialog [name=confirm]";
+			const box = () => page.$eval(confirm, (e) => getComputedStyle(e).appearance);
 			assert.equal(await box(), "none");
-			await page.check(".one input");
+			await page.check(confirm);
 			assert.equal(await box(), "auto");
-			await page.uncheck(".one input");
 		});
 }
 
@@ -331,7 +332,7 @@ terminal("a market order ends where the price protection does, and says so", { a
 		assert.doesNotMatch(await page.innerText(question), /whole side|own order/);
 		await accessible(page, "a market order that is cut");
 		await page.click(`${question} .yes`);
-		await says(page, ".outcome", "0\\.20 filled at 65,000\\.00 on average; the rest is "
+		await says(page, ".outcome", "0\\.20 BTC filled at 65,000\\.00 on average; the rest is "
 			+ "cancelled: nothing more within the price protection, 67,200\\.00");
 		await page.fill("#form-second", "68000"); // the trader's own
 		await place("alice", "sell", "0.1", "67000");
@@ -403,7 +404,7 @@ terminal("an OCO says when its stop comes, and what it is without a limit", {}, 
 	await send(page);
 	await says(page, question, "\\(≤\\)\\s+60,000\\.00 USDT\\s+Stop-limit price\\s+At market");
 	await page.click(`${question} .yes`);
-	await says(page, "#panel-own .orders", "stop\\s≤\\s60,000\\sat\\smarket");
+	await says(page, "#panel-own .orders", "stop\\s≤\\s60,000\\.00\\sat\\smarket");
 });
 
 terminal("what cannot be sent has no estimate, and a button that is off looks so", {},

@@ -41,10 +41,10 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are annou
 		await open(page, 1);
 		assert.equal(await toasts(page), "");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
-		await toast(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 avg. `
+		await toast(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 BTC avg. `
 			+ "64,000\\.00\\.");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
-		await toast(page, `Order ${sell}, .*: Filled completely, 0\\.20 of it now at 64,000`);
+		await toast(page, `Order ${sell}, .*: Filled completely, 0\\.20 BTC of it now at 64,000`);
 		assert.equal((await toasts(page)).match(/Order \d+/g).length, 1, "one for each order");
 		await accessible(page, "a toast");
 		await exchange.order("bob", "BTC_USDT", "sell", "0.1", "65000");
