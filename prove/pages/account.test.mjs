@@ -352,7 +352,7 @@ terminal("self-trade prevention is chosen, and its cancels are reported", {}, as
 	await exchange.order("alice", "BTC_USDT", "sell", "0.5", "64000");
 	await open(page, 1);
 	order = await buys("cancel_both",
-		"has cancelled your order \\d+ \\(0\\.5\\); cancelled: self-trade prevention");
+		"has cancelled your order \\d+ \\(0\\.5 BTC\\); cancelled: self-trade prevention");
 	assert.equal(order.cancel_reason, "self_trade");
 	await open(page, 0);
 });
