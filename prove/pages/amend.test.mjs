@@ -95,8 +95,8 @@ terminal("errors of a change are shown at their fields", {}, async (page) => {
 	await accessible(page, "a refused change");
 	await retype(page, { price: "64000", amount: "1000" });
 	await says(page, form, "Not enough BTC: available 9[\\d.]+, needed 999");
-	await retype(page, { amount: "1.00000001", display_amount: "0.00000001" });
-	await says(page, "#wrong-amend-display_amount", "\\w+");
+	await retype(page, { amount: "1.00000001", display: "0.00000001" });
+	await says(page, "#wrong-amend-display", "\\w+");
 	await page.keyboard.press("Escape");
 	await open(page, 1);
 	assert.equal((await exchange.get("alice", "/api/v1/orders/own/?status=1"))[0].amount, 1);
@@ -108,10 +108,10 @@ terminal("triggers and an iceberg's displayed amount are amended", {}, async (pa
 	await exchange.order("alice", "BTC_USDT", "buy", "0.01", "64000");
 	assert(other.oid);
 	let id = await place(page, { amount: "1", price: "59000", trigger_price: "60000" });
-	await change(page, { trigger_price: "65000" });
+	await change(page, { trigger: "65000" });
 	await page.click("dialog .yes"); // the limit is far from it
 	await says(page, form, "would trigger the order at once");
-	await retype(page, { trigger_price: "61000" });
+	await retype(page, { trigger: "61000" });
 	await closed(page);
 	await says(page, "#panel-own .orders", "Stop-limit, trigger\\s≤\\s61,000\\.00.*Waiting");
 	assert.equal((await order(id)).trigger_price, 61000);
@@ -120,7 +120,7 @@ terminal("triggers and an iceberg's displayed amount are amended", {}, async (pa
 	await page.waitForSelector(`tr[data-id="${id}"]`, { state: "detached" });
 	id = await place(page, { amount: "1", price: "70000", display_amount: "0.1",
 		oco_trigger_price: "60000", oco_price: "59000" });
-	await change(page, { trigger_price: "61500", display_amount: "0.2" });
+	await change(page, { trigger: "61500", display: "0.2" });
 	await closed(page);
 	await says(page, message, `Order ${id} amended`);
 	const { oco_trigger_price, display_amount } = await order(id);
@@ -135,16 +135,16 @@ terminal("the end of an order is changed, in the reader's own time", { timezoneI
 		const written = (seconds) => new Date((seconds + 5.5 * 3600) * 1000).toISOString()
 			.slice(0, 16);
 		await page.click("#panel-own .amend");
-		assert.equal(await page.inputValue(`${form} [name=expire_time]`),
+		assert.equal(await page.inputValue(`${form} [name=until]`),
 			written(day + 5 * 86400));
 		await page.click(`${form} .main`);
 		await says(page, form, "Good till \\(UTC\\+5:30\\).*Nothing is changed yet");
-		await retype(page, { expire_time: "" });
-		await says(page, "#wrong-amend-expire_time", "Choose date and time");
-		await retype(page, { expire_time: written(day - 86400) });
-		await says(page, "#wrong-amend-expire_time", "\\w");
+		await retype(page, { until: "" });
+		await says(page, "#wrong-amend-until", "Choose date and time");
+		await retype(page, { until: written(day - 86400) });
+		await says(page, "#wrong-amend-until", "\\w");
 		await accessible(page, "a refused end");
-		await retype(page, { expire_time: written(day + 7 * 86400) });
+		await retype(page, { until: written(day + 7 * 86400) });
 		await closed(page);
 		await says(page, message, `^Order ${id} amended`);
 		assert.equal((await order(id)).expire_time, day + 7 * 86400);

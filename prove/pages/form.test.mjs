@@ -269,14 +269,14 @@ terminal("a limit far through the market, or its trigger, asks", {}, async (page
 	await page.click(`${question} .yes`);
 	await says(page, ".outcome", "Order placed");
 	await page.click("#panel-own .amend");
-	await page.fill("dialog [name=trigger_price]", "66000");
+	await page.fill("dialog [name=trigger]", "66000");
 	await page.fill("dialog [name=price]", "70000");
 	await page.click("dialog .main");
 	await says(page, "dialog:last-of-type", "6\\.07% worse than the trigger, 66,000\\.00");
 	await page.click("dialog .yes");
 	await says(page, "#panel-own .told", "amended: price 70,000");
 	await page.click("#panel-own .amend");
-	await page.fill("dialog [name=trigger_price]", "70001");
+	await page.fill("dialog [name=trigger]", "70001");
 	await page.click("dialog .main");
 	await says(page, "dialog:last-of-type", "below its trigger, 70,001\\.00");
 });
@@ -361,7 +361,8 @@ terminal("a limit names own orders only if it reaches them", {}, async (page) =>
 	await says(page, ".sums", "worst\\s+65,8\\d\\d\\.\\d\\d / 66,100\\.00.*Fills now\\s+1\\.00 BTC");
 	await page.click(".more summary");
 	await page.selectOption("[name=self]", "cancel_both");
-	await says(page, ".sums", "worst\\s+–\\s");
+	await says(page, ".sums", "worst\\s+64,000\\.00 / 64,000\\.00.*0\\.10 of 1\\.00 BTC; the rest is "
+		+ `cancelled.*your own order ${far}: both are cancelled`);
 	await says(page, "#panel-own .orders", `${farther}\\s.*${far}\\s`); // where they can be found
 });
 

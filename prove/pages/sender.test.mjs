@@ -34,6 +34,7 @@ test("what refuses a second try does not settle the first one", async () => {
 	for (const status of [401, 403, 429, 503]) {
 		const exchange = begin(), pending = await lost(exchange);
 		exchange.sender.again(pending);
+		await rest(); // it is looked for
 		const { sent, answer } = exchange.asked.shift();
 		assert.equal(sent.client_order_id, pending.id);
 		answer({ ...busy, status });
@@ -61,6 +62,7 @@ test("an order that is being taken back is sent by nothing else", async () => {
 	exchange.sender.cancel(pending);
 	exchange.sender.cancel(pending);
 	exchange.sender.again(pending);
+	await rest();
 	assert.deepEqual(exchange.asked.map((a) => a.event), ["order-cancel"]);
 	exchange.asked.shift().answer({ ...busy, status: 429 });
 	await rest();
@@ -77,10 +79,36 @@ test("nothing is sent again while nobody is logged in", async () => {
 	const exchange = begin(), pending = await lost(exchange);
 	exchange.session.state = "waiting";
 	exchange.sender.again(pending);
+	await rest();
 	assert.equal(exchange.asked.length, 0);
 	assert.equal(pending.state, "unknown");
 	mock.timers.reset();
 });
+
+test("an order that is not seen is asked for by a change of nothing, which tells for certain",
+	async () => {
+		for (const [status, body, order] of [[200, { oid: "7" }],
+			[400, { client_order_id: ["Order already done"] }],
+			[400, { client_order_id: ["Order not found"] }, "gone"]]) {
+			const exchange = begin(), pending = await lost(exchange);
+			for (const wait of [500, 1000, 2000, 4000, 8000]) {
+				mock.timers.tick(wait);
+				await rest();
+			}
+			assert.equal(pending.state, "unseen");
+			assert.equal(exchange.asked.length, 0, "in the first half minute the order may come");
+			mock.timers.tick(16_000);
+			await rest();
+			const { event, sent, answer } = exchange.asked.shift();
+			assert.deepEqual([event, sent],
+				["order-amend", { client_order_id: pending.id, amount: "1" }]);
+			answer({ status, body, retryAfter: 0 });
+			await rest();
+			assert.equal(exchange.sender.mine().length, order ? 0 : 1);
+			if (order) assert.equal(exchange.outcomes.at(-1).answer.status, 400);
+			mock.timers.reset();
+		}
+	});
 
 test("a withdrawal that is sent again under its name is found as the one that it was", async () => {
 	mock.timers.enable({ apis: ["setTimeout"] });
@@ -100,6 +128,7 @@ test("a withdrawal that is sent again under its name is found as the one that it
 	assert.equal(pending.state, "unseen");
 	assert.equal(asked.length, 0, "nothing is sent again by itself");
 	sender.again(pending);
+	await rest();
 	const { path, sent, answer } = asked.shift();
 	assert.deepEqual([path, sent.client_id], ["/api/v1/withdraw/", pending.id]);
 	answer({ status: 400, body: { client_id: ["Already used by withdraw 7"] }, retryAfter: 0 });

@@ -11,7 +11,7 @@ import { parse } from "./format.js";
  * this is no demo.
  * @typedef {{pairs: Map<string, Pair>, halted: string[], maintenance: {message: string,
  *   cancels?: boolean} | null,
- *   demo: import("./login.js").DemoKey[], away: number, rates: Record<string, Rate>}} Info
+ *   demo: import("./words.js").DemoKey[], away: number, rates: Record<string, Rate>}} Info
  */
 
 /** A Refusal is an answer that is no success. */

@@ -10,6 +10,7 @@ import { fromNumber, ONE, parse } from "./format.js";
  * @typedef {{pair: string, update_id: number, prev_update_id: number | null, snapshot?: boolean,
  *   sell: Change[], buy: Change[], checksum?: number}} Event
  * @typedef {{price: bigint, amount: bigint, total: bigint}} Row
+ * @typedef {Map<bigint, {ids: string[], amount: bigint}>} Own an account's own orders by their price
  */
 
 export class Book {
@@ -104,25 +105,45 @@ export class Book {
 	/**
 	 * take returns what an order would get of a side's orders now, best first: its amount, what is
 	 * paid (in 1e-16), the worst price, whether it takes all of them, and whether the limit ends it.
+	 * from: it takes nothing better. met: the account's own orders in its way, which are treated
+	 * by the mode of self-trades: isEnded: they end it. isMaybe: it may be filled before the last of
+	 * them, since where that stands among those of its price is not known. isSure: nothing of that
+	 * matters.
 	 * @param {"sell" | "buy"} side
-	 * @param {{amount?: bigint, value?: bigint, limit?: bigint}} order amount, or what to spend
+	 * @param {{amount?: bigint, value?: bigint, limit?: bigint | null, from?: bigint, own?: Own,
+	 *   mode?: string}} order amount, or what to spend
 	 */
-	take(side, { amount, value = 0n, limit }) {
-		let got = 0n, paid = 0n, worst = 0n, at = 0, isCut = false;
+	take(side, { amount, value = 0n, limit, from, own, mode }) {
+		let got = 0n, paid = 0n, worst = 0n, at = 0;
+		let isCut = false, isEnded = false, isMaybe = false, isSure = true;
+		/** @type {string[]} */
+		const met = [], isLast = mode === "cancel_newest" || mode === "cancel_both";
+		/** @param {bigint} a @param {bigint} b */
+		const isWorse = (a, b) => (side === "sell" ? a > b : a < b);
 		const levels = this.sides[side];
 		for (; at < levels.length; at++) {
-			const { price, amount: there } = levels[at];
+			const { price, amount: there } = levels[at], mine = own?.get(price);
+			if (from && isWorse(from, price)) continue;
 			const left = amount === undefined ? (value * ONE - paid) / price : amount - got;
-			const part = left < there ? left : there;
-			if (part <= 0n) break;
-			isCut = limit !== undefined && (side === "sell" ? price > limit : price < limit);
+			if (left <= 0n) break;
+			isCut = !!limit && isWorse(price, limit);
 			if (isCut) break;
+			const others = mine ? there - mine.amount : there;
+			const most = isLast || mode === "cancel_oldest" ? others > 0n ? others : 0n : there;
+			const part = left < most ? left : most;
 			got += part;
 			paid += part * price;
-			worst = price;
-			if (part < there) break;
+			if (part) worst = price;
+			if (mine) {
+				met.push(...isLast ? mine.ids.slice(0, 1) : mine.ids);
+				isMaybe = left <= others;
+				isSure &&= mode !== "" && !(isLast && part);
+				isEnded = !!isLast && !isMaybe;
+			}
+			if (part < most || mine && isLast) break;
 		}
-		return { amount: got, paid, worst, isCut, isWhole: at === levels.length };
+		return { amount: got, paid, worst, met, isCut, isEnded, isMaybe, isSure,
+			isWhole: at === levels.length };
 	}
 
 	/** middle returns the price between the best of both sides; null: a side is empty. */

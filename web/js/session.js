@@ -467,7 +467,7 @@ const refusal = ({ status, body }) => new Refusal(status, body?.detail ?? "", bo
  *   client_order_id?: string, order_type?: string, time_in_force?: string, expire_time?: string,
  *   post_only?: boolean | string, display_amount?: string, trigger_price?: string,
  *   price_asked?: string, trigger_when?: string, average_price?: string, cancel_reason?: string,
- *   triggered?: boolean, oco_trigger_price?: string, oco_price?: string}} Order
+ *   self_trade?: "none" | "cancel_newest", triggered?: boolean, oco_trigger_price?: string, oco_price?: string}} Order
  * @typedef {{id: string, pair: string, my_side: "buy" | "sell", price: string, amount: string,
  *   timestamp: string, fee: string, fee_currency: string, order: string, maker: boolean,
  *   client_order_id?: string, maker_order?: string, maker_fee?: string}} Trade
@@ -655,18 +655,30 @@ export class Live {
 /**
  * What is sent. kept: its name in the tab's memory. name: the field that has the name of one.
  * beside: refusals of a second try that say nothing about the first. find: returns the id that the
- * exchange has given to a name, or whatever else tells that it has taken what was sent.
+ * exchange has given to a name, or whatever else tells that it has taken what was sent, or an answer
+ * that tells that it never will.
  * @typedef {{kept: string, name: string, beside?: number[],
  *   send: (session: Session, fields: Record<string, string>) => Promise<Answer>,
- *   find: (session: Session, name: string, fields: Record<string, string>) =>
- *     Promise<string | undefined>}} Kind
+ *   find: (session: Session, name: string, fields: Record<string, string>, tried: number) =>
+ *     Promise<string | Answer | undefined>}} Kind
  */
 
-/** @type {Kind} */
+/** SURE is how many looks for an order it takes until nothing of its connection is on its way. */
+const SURE = 5;
+
+/**
+ * An order that is not seen after half a minute is amended to what it is. That waits for one that is
+ * on its way, changes nothing, and tells for certain if there is none.
+ * @type {Kind}
+ */
 const ORDERS = { kept: "orders", name: "client_order_id",
 	send: (session, fields) => session.command("order", fields),
-	find: async (session, name) =>
-		(await session.read(`/api/v1/orders/own/?client_order_id=${name}`))[0]?.id };
+	find: async (session, name, { amount = "1" }, tried) => {
+		const [order] = await session.read(`/api/v1/orders/own/?client_order_id=${name}`);
+		if (order || tried < SURE) return order?.id;
+		const answer = await session.command("order-amend", { client_order_id: name, amount });
+		if (/found/.test(answer.body.client_order_id)) return answer;
+	} };
 
 /** Refusals that say nothing about the order itself. */
 const BESIDE = [401, 403, 429, 503];
@@ -715,12 +727,16 @@ export class Sender {
 		return this.again(pending);
 	}
 
-	/** again sends an order under its name, which the exchange takes once. @param {Pending} p */
+	/**
+	 * again sends an order under its name, which the exchange takes once. It looks for it first if a
+	 * try had no answer. @param {Pending} p
+	 */
 	async again(p) {
 		if (this.session.state !== "in" || this.#leaving.has(p.id)) return;
 		this.#become(p, "sending");
 		let answer;
 		try {
+			if (p.wasLost && await this.#look(p, 0)) return;
 			answer = await this.kind.send(this.session, { ...p.fields, [this.kind.name]: p.id });
 		} catch {
 			if (this.pending.has(p.id)) this.#lose(p);
@@ -798,9 +814,7 @@ export class Sender {
 			if (!p || !["unknown", "unseen"].includes(p.state)) return;
 			if (this.session.state === "in" && this.session.key === p.key) {
 				try {
-					const order = await this.kind.find(this.session, id, p.fields);
-					if (!this.pending.has(id)) return;
-					if (order) return this.#end({ pending: p, order });
+					if (await this.#look(p, tried)) return;
 					if (p.state === "unknown") this.#become(p, "unseen");
 				} catch {
 					// asked again below
@@ -808,6 +822,18 @@ export class Sender {
 			}
 			this.#find(id, tried + 1);
 		}, Math.min(500 * 2 ** tried, 30_000));
+	}
+
+	/**
+	 * look asks once for an order by its name, and reports whether there is nothing more to ask.
+	 * @param {Pending} p
+	 * @param {number} tried
+	 */
+	async #look(p, tried) {
+		const { state } = p, found = await this.kind.find(this.session, p.id, p.fields, tried);
+		if (!this.pending.has(p.id) || p.state !== state) return true;
+		if (found) this.#end({ pending: p, [/** @type {any} */ (found).at ? "order" : "answer"]: found });
+		return !!found;
 	}
 
 	/** @param {Pending} p @param {State} state */

@@ -1,4 +1,6 @@
-// What a reader has chosen: colours, in cookies, so that a page comes in them; keys and lists.
+// What a reader has chosen: colours, in cookies, so that a page comes in them; keys and lists. And
+// what panels share: frames, dialogs, the focus in a grid. They are one file because they pack better
+// so.
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { text } from "./text/en.js";
 

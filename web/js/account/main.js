@@ -2,7 +2,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { load } from "../api.js";
 import { Live, Session } from "../session.js";
-import { openAccount, openLogin, wordsOf } from "../login.js";
+import { failedBy, openAccount, openLogin } from "../words.js";
 import { settingsButton } from "../settings.js";
 import { stateLine, Status, Stream } from "../stream.js";
 import { words } from "../text/account.en.js";
@@ -101,7 +101,7 @@ export class Page {
 		this.live.changed();
 		if (session.state === "out") {
 			for (const { list } of Object.values(this.#sections)) list?.clear();
-			if (session.ended) openLogin(session, this.info?.demo ?? [], wordsOf(session.ended));
+			if (session.ended) openLogin(session, this.info?.demo ?? [], failedBy(session.ended));
 		} else if (isIn && !this.#wasIn) this.#enter();
 		this.#wasIn = isIn;
 		this.change();

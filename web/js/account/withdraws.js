@@ -229,12 +229,17 @@ export class Withdraws {
 
 	/** whyNot says why nothing can be asked for now; "": it can. */
 	#whyNot() {
-		const { session, status, live: { account } } = this.page, currency = this.#currency;
+		const { live: { account } } = this.page, currency = this.#currency;
 		const amount = typed(this.#typed.amount) ?? 0n;
+		return this.#closedBy() || (account.balances.has(currency) && amount > account.free(currency)
+				? text.tooLittle(currency) : "");
+	}
+
+	/** closedBy says why no withdrawal is taken now; "": they are. */
+	#closedBy() {
+		const { session, status } = this.page;
 		return session.state !== "in" ? text.notLive
-			: status.maintenance ? text.states.maintenance
-			: account.balances.has(currency) && amount > account.free(currency)
-				? text.tooLittle(currency) : "";
+			: status.maintenance ? text.states.maintenance : "";
 	}
 
 	#form() {
@@ -283,12 +288,14 @@ export class Withdraws {
 	/** onTheirWay shows withdrawals of which the outcome is not known. */
 	#onTheirWay() {
 		const { sender } = this;
+		const whyNot = this.#closedBy();
 		return sender.mine().map((p) => html`<p class="pending" data-state=${p.state}>
 			<b>${text.orderStates[p.state]}</b>: ${padded(p.fields.amount)} ${p.fields.currency}
 			${words.toAddress(p.fields.address)}
 			${p.state === "refused" || p.state === "unseen" ? html`
-				<button type="button" class="again" @click=${() => sender.again(p)}
-					>${p.state === "refused" ? text.tryAgain : text.sendAgain}</button>
+				<button type="button" class="again" ?disabled=${whyNot !== ""}
+					@click=${() => sender.again(p)}
+					>${whyNot || (p.state === "refused" ? text.tryAgain : text.sendAgain)}</button>
 				<button type="button" @click=${() => sender.drop(p)}>${text.dismiss}</button>`
 			: nothing}</p>`);
 	}

@@ -140,8 +140,6 @@ export const text = {
 	amend: "Amend",
 	/** @param {string} id */
 	amendOrder: (id) => `Amend order ${id}`,
-	changes: { price: "Price", amount: "Amount", trigger_price: "Trigger price",
-		display_amount: "Iceberg: visible amount", expire_time: "Good till" },
 	aboutAmend: "The amount includes what is filled. The order keeps its queue position if the price "
 		+ "stays and the amount does not grow.",
 	/** @param {string} filled @param {string} of */
@@ -262,8 +260,12 @@ export const text = {
 		fromTrigger: (share, price) => `The price is ${share} worse than the trigger, ${price}.`,
 		/** @param {boolean} isAbove @param {string} price */
 		mayRest: (isAbove, price) => `The stop's limit is ${isAbove ? "above" : "below"} its trigger, ${price}: it may not fill.`,
-		/** @param {string} share */
-		far: (share) => `The order takes prices up to ${share} worse than the best.`,
+		/** @param {string} share @param {boolean} isTrigger */
+		far: (share, isTrigger) => `The order takes prices up to ${share} worse than the ${isTrigger ? "trigger" : "best"}.`,
+		/** @param {string} share @param {string} price */
+		farTrigger: (share, price) => `The trigger is ${share} from the market's price, ${price}.`,
+		/** @param {string} amount */
+		beyond: (amount) => `Only ${amount} is there beyond the trigger.`,
 		/** @param {string} name @param {string} price @param {string} amount */
 		cut: (name, price, amount) => `${name} ${price}: about ${amount} is filled, and the rest is cancelled.`,
 		/** @param {string} price */
@@ -272,10 +274,10 @@ export const text = {
 		killed: (amount) => `Only ${amount} is there: the order is cancelled.`,
 		/** @param {string} amount */
 		whole: (amount) => `The order takes the whole side: ${amount}.`,
-		noBook: "The order book is not here yet: what the order would take is unknown.",
+		noBook: "The book is not here yet: what the order takes is unknown.",
 	},
-	/** @param {string[]} orders @param {string} outcome */
-	meets: (orders, outcome) => `Meets your own ${orders.length === 1 ? "order" : "orders"} ${orders.join(", ")}: ${outcome}.`,
+	/** @param {string[]} orders @param {string} outcome @param {boolean} [isMaybe] */
+	meets: (orders, outcome, isMaybe) => `${isMaybe ? "May meet" : "Meets"} your own ${orders.length === 1 ? "order" : "orders"} ${orders.join(", ")}: ${outcome}.`,
 	outcomes: {
 		none: "you trade with yourself",
 		cancel_newest: "what is left of the new order is cancelled there",

@@ -2,13 +2,12 @@
 // balances; and what has become of orders, as toasts, a mark in the title, a sound, by the system.
 // The page loads this when an account is asked for. It is one file because it packs better so.
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
-import { legsOf, Live, Sender, Session } from "../session.js";
+import { legsOf, Live, OTHER, Sender, Session } from "../session.js";
 import { AGAIN } from "../api.js";
 import { BALANCE_DIGITS, decimal, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
-import { openAccount, openLogin, wordsOf } from "../login.js";
 import { chosen, inFrame, Roving, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, fillOf, isWaiting, priced, priceOf, readable, sideOf, typeOf } from "../words.js";
+import { doneOf, failedBy, fillOf, isWaiting, openAccount, openLogin, priced, priceOf, readable, sideOf, typeOf } from "../words.js";
 import { Amend, ask, Form } from "./form.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
@@ -16,12 +15,13 @@ import { Amend, ask, Form } from "./form.js";
  * @typedef {{stream: import("../stream.js").Stream, status: import("../stream.js").Status,
  *   header: import("./main.js").Header,
  *   ladder: import("./main.js").Ladder, pairs: Map<string, Pair>,
- *   demo: import("../login.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
+ *   demo: import("../words.js").DemoKey[], element: (id: string) => HTMLElement}} Terminal
  */
 
 export class Desk {
 	/** @type {Pair | undefined} */
 	#pair;
+	state = "live"; // of the market
 
 	/** @param {Terminal} terminal */
 	constructor(terminal) {
@@ -33,7 +33,7 @@ export class Desk {
 		this.amend = new Amend(this);
 		this.form = new Form(element("panel-form"), element("sides"), this);
 		this.own = new Own(element("panel-own"), this, pairs);
-		this.notices = new Notices(element("toasts"), pairs, (n) => terminal.header.mark(n));
+		this.notices = new Notices(element("toasts"), this);
 		this.session.onChange = () => this.#changed();
 		this.sender.onChange = () => this.own.change();
 		this.sender.onOutcome = (outcome) => this.form.outcome(outcome);
@@ -67,12 +67,17 @@ export class Desk {
 	 * marketOf returns the price that an order of a side meets: the best one of the pair that is
 	 * shown, else the last one; undefined: there is none.
 	 * @param {Pair} pair
-	 * @param {string} side
+	 * @param {"buy" | "sell"} side
 	 */
 	marketOf(pair, side) {
-		const { ladder: { book }, header } = this.terminal;
-		const best = pair === this.#pair && book.sides[side === "buy" ? "sell" : "buy"][0]?.price;
-		return best || header.lastOf(pair.name);
+		return this.bookOf(pair)?.sides[OTHER[side]][0]?.price
+			?? this.terminal.header.lastOf(pair.name);
+	}
+
+	/** bookOf returns the book in which an order is placed now; undefined: it is not known. */
+	bookOf(/** @type {Pair | undefined} */ pair) {
+		const { book } = this.terminal.ladder;
+		return this.state === "live" && pair === this.#pair && book.updateId !== null ? book : undefined;
 	}
 
 	/** connection tells that the connection has come or gone. */
@@ -83,7 +88,8 @@ export class Desk {
 
 	/** market tells what the market is like. @param {string} state */
 	market(state) {
-		this.form.market(state);
+		this.state = state;
+		this.form.change();
 		this.own.change();
 		this.amend.change();
 	}
@@ -119,7 +125,7 @@ export class Desk {
 			this.notices.forget();
 			this.#mark();
 			if (document.body.dataset.tab === "own") terminal.element("tab-chart").click();
-			if (session.ended) openLogin(session, terminal.demo, wordsOf(session.ended));
+			if (session.ended) openLogin(session, terminal.demo, failedBy(session.ended));
 		}
 		this.form.change();
 		this.own.change();
@@ -308,6 +314,8 @@ export class Own {
 
 	/** say tells of something that concerns the tables. @param {string} words */
 	say(words) {
+		const { form } = this.desk;
+		if (form.isGood) form.say(""); // it is older
 		this.#words = words;
 		this.change();
 	}
@@ -481,24 +489,26 @@ export class Own {
 	 * again offers to send once more what was not done.
 	 * @param {import("../session.js").Sender} sender
 	 * @param {import("../session.js").Pending} p
+	 * @param {string} [whyNot]
 	 */
-	#again(sender, p) {
+	#again(sender, p, whyNot = this.desk.whyNot()) {
 		const words = p.state === "refused" ? text.tryAgain
 			: p.state === "unseen" ? text.sendAgain : "";
-		return words ? html`<button class="again" @click=${() => sender.again(p)}
-			>${words}</button>` : nothing;
+		return words ? html`<button class="again" ?disabled=${whyNot !== ""}
+			@click=${() => sender.again(p)}>${whyNot || words}</button>` : nothing;
 	}
 
 	/** @param {import("../session.js").Pending} p */
 	#pending(p) {
-		const { sender } = this.desk, { fields } = p, pair = this.pairs.get(fields.pair);
+		const { sender, terminal } = this.desk, { fields } = p, pair = this.pairs.get(fields.pair);
+		const whyNot = terminal.status.halted.has(fields.pair) ? text.states.halted : undefined;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
 			${cell(text.order, text.none)}${cell(text.pair, pairOf(fields.pair))}
 			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields, pair))}
 			${cell(text.price, priceOf(fields, pair))}
 			${cell(text.amount, exactly(fields.amount ?? text.none))}
 			${cell(text.filled, text.none)}${cell(text.state, text.orderStates[p.state])}
-			${cell("", html`${this.#again(sender, p)}
+			${cell("", html`${this.#again(sender, p, whyNot)}
 				${p.state === "sending" ? nothing : html`<button @click=${async () => {
 					try {
 						await sender.cancel(p);
@@ -557,7 +567,10 @@ export class Notices {
 	#known = new Map();
 	/** Those of before a snapshot. @type {Map<string, Order>} */
 	#before = new Map();
-	/** By order, the oldest first. @type {Map<string, {words: string, timer: number}>} */
+	/**
+	 * By order, the oldest first. old: what the form had said before it.
+	 * @type {Map<string, {words: string, timer: number, old: string}>}
+	 */
 	#toasts = new Map();
 	/** Orders whose end the page says elsewhere, because it has asked for it. */
 	mine = new Set();
@@ -566,15 +579,10 @@ export class Notices {
 	/** @type {AudioContext | undefined} */
 	#audio;
 
-	/**
-	 * @param {HTMLElement} place
-	 * @param {Map<string, Pair>} pairs
-	 * @param {(n: number) => void} mark marks the title
-	 */
-	constructor(place, pairs, mark) {
+	/** @param {HTMLElement} place @param {Desk} desk */
+	constructor(place, desk) {
 		this.place = place;
-		this.pairs = pairs;
-		this.mark = mark;
+		this.desk = desk;
 		document.addEventListener("visibilitychange", () => document.hidden || this.#see());
 	}
 
@@ -600,7 +608,7 @@ export class Notices {
 				this.#known.delete(o.id);
 				this.mine.delete(o.id);
 			}
-			const pair = /** @type {Pair} */ (this.pairs.get(o.pair));
+			const pair = /** @type {Pair} */ (this.desk.terminal.pairs.get(o.pair));
 			const why = o.status === "2" && !isMine
 				&& (o.cancel_reason ?? event.cancel_reason ?? event.cause);
 			const words = was && whatOf(was, o, trades, pair, why);
@@ -619,22 +627,24 @@ export class Notices {
 	#add(id, words) {
 		this.#drop(id);
 		const timer = setTimeout(() => this.#drop(id), STAYS);
-		this.#toasts.set(id, { words, timer });
+		this.#toasts.set(id, { words, timer, old: this.desk.form.words });
 		for (const old of [...this.#toasts.keys()].slice(0, -MOST)) this.#drop(old);
 		this.#paint();
-		if (document.hidden) this.mark(++this.#unseen);
+		if (document.hidden) this.desk.terminal.header.mark(++this.#unseen);
 		if (chosen.sound) this.#beep();
 		if (chosen.notify && document.hidden) this.#notify(id, words);
 	}
 
 	/** @param {string} id */
 	#drop(id) {
-		clearTimeout(this.#toasts.get(id)?.timer);
+		const { form } = this.desk, toast = this.#toasts.get(id);
+		clearTimeout(toast?.timer);
+		if (form.words === toast?.old && form.isGood) form.say("");
 		if (this.#toasts.delete(id)) this.#paint();
 	}
 
 	#see() {
-		this.mark(this.#unseen = 0);
+		this.desk.terminal.header.mark(this.#unseen = 0);
 	}
 
 	#beep() {

@@ -876,7 +876,7 @@ render(html`
 		<section id="panel-own" aria-label=${text.account} hidden></section>
 		<div id="toasts" role="status"></div>
 	</main>
-	<div id="sides" hidden></div>`, app);
+	<footer id="sides" hidden></footer>`, app);
 
 /** @param {string} id */
 const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -885,7 +885,7 @@ const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id))
 const pairs = new Map();
 /** @type {Pair | undefined} */
 let pair;
-/** Keys that everybody may know; none: this is no demo. @type {import("../login.js").DemoKey[]} */
+/** Keys that everybody may know; none: this is no demo. @type {import("../words.js").DemoKey[]} */
 let demo = [];
 /** What an account needs, once it is asked for. @type {Promise<Desk | undefined> | undefined} */
 let loading;
