@@ -40,7 +40,7 @@ const mode = async (page, name) => {
 /** sum returns the number of a row of the form. */
 const sum = async (page, label) => {
 	await painted(page);
-	const [, is = ""] = new RegExp(`${label}\\s+([\\d,.]+)`).exec(await page.innerText(".sums")) ?? [];
+	const [, is = ""] = new RegExp(`${label}\\s+([\\d,.]+)`, "i").exec(await page.innerText(".sums")) ?? [];
 	return Math.round(Number(is.replaceAll(",", "") || NaN));
 };
 
