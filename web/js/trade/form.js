@@ -968,8 +968,8 @@ class Change extends Draft {
 			: desk.whyNot();
 		render(html`<form class="fields amend" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>
-			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o, pair)}. ${now
-				? text.filledOf(exactly(now.amount_filled), exactly(now.amount_original)) : text.isOver(o.id)}</p>
+			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o, this.pair)}. ${now
+				? text.filledOf(exactly(now.amount_filled), `${exactly(now.amount_original)} ${this.unitOf("amount")}`) : text.isOver(o.id)}</p>
 			${this.#names().map((field) => this.input(field))}
 			<p class="muted">${text.aboutAmend}</p>
 			<button class="main" ?disabled=${!now || whyNot !== ""}>${whyNot || text.amend}</button>
