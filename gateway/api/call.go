@@ -101,13 +101,10 @@ func (c *Call) Throttle(seconds int) {
 
 // RetryAfter returns the seconds after which the client may try again; 0: unspecified.
 func (c *Call) RetryAfter() int {
-	switch {
-	case c.Failure == Throttled, c.Failure == nil:
+	if c.Failure == nil || c.Failure == Throttled {
 		return c.wait
-	case c.Failure != nil:
-		return c.Failure.RetryAfter
 	}
-	return 0
+	return c.Failure.RetryAfter
 }
 
 // FailWith answers for an error of the engine. An error outside the catalogue is a server failure.

@@ -104,11 +104,11 @@ func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
 	case w.Pair.Halted():
 		c.Fail(PairHalted, w.Pair.Name)
 	case w.Price == 0:
-		return w, c.worstPrice(&w)
+		ok = c.worstPrice(&w)
 	default:
-		return w, true
+		ok = true
 	}
-	return w, false
+	return w, ok
 }
 
 // orderRequest reads and checks the fields of an order. It records each bad field. A market order
