@@ -134,7 +134,7 @@ export function typeOf(o, pair) {
 		display_amount && text.shows(exactly(display_amount)),
 		force === "gtd" && o.expire_time ? text.untilTime(moment(Number(o.expire_time), false))
 			: force === "gtc" || isMarket && force === "ioc" ? ""
-				: text.forces[/** @type {"fok"} */ (force)].toLowerCase()].filter(Boolean).join(", ");
+				: (text.forces[/** @type {"fok"} */ (force)] ?? force).toLowerCase()].filter(Boolean).join(", ");
 }
 
 /** isWaiting reports whether a stop was not triggered yet. @param {Partial<Order>} o */
