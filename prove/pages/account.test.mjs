@@ -279,7 +279,10 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.fill("#form-price", "70000");
 	await page.fill("#form-trigger", "60000");
 	await page.click(".shares button:first-child");
-	order = await outcome("oco", "Order placed: \\d+\\.");
+	await send(page);
+	await page.click("dialog .yes"); // it asks, because nothing is beyond the trigger
+	await says(page, ".outcome", "Order placed: \\d+\\.");
+	[order] = await exchange.get("bob", "/api/v1/orders/own/?limit=1");
 	assert.equal(order.oco_trigger_price, 60000);
 	await page.click("#panel-own .all");
 	await page.click("dialog .yes");
@@ -379,6 +382,7 @@ terminal("stops have the instructions of limit orders, and one that cancels anot
 		await page.selectOption("[name=force]", "fok");
 		await page.fill("#form-amount", "1");
 		await send(page);
+		await page.click("dialog .yes"); // it asks, because nothing is beyond the trigger
 		await says(page, ".outcome", "Order placed: \\d+\\.");
 		order = await newest();
 		assert.deepEqual([order.order_type, order.time_in_force], ["market", "fok"]);
@@ -439,7 +443,7 @@ terminal("own trades of all pairs are read to the oldest, however the pairs were
 			}
 		}
 		// one with himself is there for both of its orders
-		const all = (await exchange.get("bob", "/api/v1/exchanges/own/?limit=1000"))
+		const all = (await exchange.get("bob", "/api/v1/exchanges/own/?limit=1000&both_sides=1"))
 			.flatMap((t) => (t.maker_order ? [t, t] : t));
 		assert(all.length >= 220);
 		await trade(page, "bob");

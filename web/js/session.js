@@ -674,10 +674,12 @@ const SURE = 5;
 const ORDERS = { kept: "orders", name: "client_order_id",
 	send: (session, fields) => session.command("order", fields),
 	find: async (session, name, { amount = "1" }, tried) => {
-		const [order] = await session.read(`/api/v1/orders/own/?client_order_id=${name}`);
-		if (order || tried < SURE) return order?.id;
+		const seen = async () => (await session.read(`/api/v1/orders/own/?client_order_id=${name}`))[0]?.id;
+		const id = await seen();
+		if (id || tried < SURE) return id;
 		const answer = await session.command("order-amend", { client_order_id: name, amount });
-		if (/found/.test(answer.body.client_order_id)) return answer;
+		// it may have come, and ended, between the two
+		if (/found/.test(answer.body.client_order_id)) return await seen() ?? answer;
 	} };
 
 /** Refusals that say nothing about the order itself. */
