@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/ratelimit"
 )
 
@@ -63,7 +64,7 @@ func TestTheTableHasEveryPathButTheDocumentation(t *testing.T) {
 	for _, p := range apiPaths {
 		known[p.path] = true
 	}
-	for path := range New(Options{Log: quiet()}).public.endpoints {
+	for path := range New(edge.Options{Log: quiet()}).public.Table() {
 		if !known[shape.Replace(path)] {
 			t.Errorf("%s is not in the table", path)
 		}
@@ -490,8 +491,8 @@ func TestPreflightAllowsRequestedHeadersWithinBounds(t *testing.T) {
 	f("x key", usual)
 	f("x-key;q=1", usual)
 	f("x-k\u00e9y", usual)
-	f(strings.Repeat("x", maxPreflight), strings.Repeat("x", maxPreflight))
-	f(strings.Repeat("x", maxPreflight+1), usual)
+	f(strings.Repeat("x", edge.MaxPreflight), strings.Repeat("x", edge.MaxPreflight))
+	f(strings.Repeat("x", edge.MaxPreflight+1), usual)
 }
 
 func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
@@ -600,15 +601,15 @@ func TestStrangeRequestsAreAnswered(t *testing.T) {
 }
 
 func TestAPanicInAHandlerIsAnsweredWithItsRequestID(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1})
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1})
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.SetRequestURI("/healthz")
-	health := g.public.endpoints["/healthz"].Run
-	g.handler(&endpoint{Operation: api.Operation{Method: "GET", Early: true,
+	health := g.public.Table()["/healthz"][0].Run
+	g.HandlerOf(&api.Operation{Method: "GET", Early: true,
 		Run: func(c *api.Call) {
 			health(c) // half an answer
 			panic("on purpose")
-		}}}, false)(ctx)
+		}})(ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
 		got != detail(api.InternalError.Detail) {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
@@ -628,7 +629,7 @@ func TestAPanicInARequestOfTheStreamIsAnsweredToo(t *testing.T) {
 		}
 	}
 	// it has no room for any client
-	h.gateway.limits.public.buckets.Store(new(ratelimit.Limiter))
+	h.gateway.PublicBuckets().Store(new(ratelimit.Limiter))
 	ctx := answered(h, "/socket.v2/?EIO=4&transport=polling")
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 500 ||
 		got != detail(api.InternalError.Detail) ||

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"exchange/gateway/edge"
 )
 
 // batch sends a batch as a form, and returns its results one on a line.
@@ -138,9 +140,10 @@ func TestABatchTakesOneNonceAndNoneIfAllItemsAreBad(t *testing.T) {
 }
 
 func TestABatchTakesATokenForEachItemFromItsOwnBucket(t *testing.T) {
-	h, clock := limited(t, func(o *Options) {
-		every(o, Rate{PerSecond: 1000, Burst: 1000})
-		o.CommandRate, o.CancelRate = Rate{PerSecond: 1, Burst: 4}, Rate{PerSecond: 1, Burst: 3}
+	h, clock := limited(t, func(o *edge.Options) {
+		every(o, edge.Rate{PerSecond: 1000, Burst: 1000})
+		o.CommandRate, o.CancelRate = edge.Rate{PerSecond: 1, Burst: 4},
+			edge.Rate{PerSecond: 1, Burst: 3}
 	})
 	place := `{"do":"place","pair":"BTC_USDT","type":"buy","price":"7","amount":"1"}`
 	cancel := `{"do":"cancel","order":1}`

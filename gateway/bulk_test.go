@@ -10,6 +10,7 @@ import (
 	"exchange/actors"
 	"exchange/core/trading"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 )
 
 // answered returns an answered request whose answer no client has taken yet.
@@ -21,7 +22,7 @@ func answered(h *harness, path string, headers ...string) *fasthttp.RequestCtx {
 	}
 	ctx := new(fasthttp.RequestCtx)
 	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)
-	h.gateway.public.route(ctx)
+	h.gateway.public.Route(ctx)
 	return ctx
 }
 
@@ -41,7 +42,7 @@ func (h *harness) sell(account string) {
 // clients wait.
 func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	h := newHarness(t, nil)
-	h.retune(func(o *Options) { o.AnswersBytes = 100_000 })
+	h.retune(func(o *edge.Options) { o.AnswersBytes = 100_000 })
 	h.account("alice")
 	h.deposit("alice", "2", "BTC", "to-alice")
 	const orders = 1000
@@ -77,7 +78,7 @@ func TestLargeAnswersThatWaitHaveABudget(t *testing.T) {
 	want(answered(h, book+"?limit_sell=999"), 503) // one still waits
 	same.Response.Reset()                          // as when a connection breaks
 	nothingWaits := func() bool {
-		texts, bytes := h.gateway.budget.Waiting()
+		texts, bytes := h.gateway.Budget().Waiting()
 		return texts == 0 && bytes == 0
 	}
 	if !nothingWaits() {

@@ -3,6 +3,8 @@ package gateway
 import (
 	"strings"
 	"testing"
+
+	"exchange/gateway/edge"
 )
 
 // Caches keep no answer about an account or a moment, and must revalidate each public one (RFC
@@ -50,10 +52,10 @@ func TestEveryAnswerHasCacheControl(t *testing.T) {
 	f("a new order", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")), 201,
 		"no-store")
 	f("a cancel", h.post("bob", "/api/v1/order-cancel", "order=3"), 200, "no-store")
-	f("no session", h.do("GET", streamPath+"?EIO=4&transport=polling&sid=none", "", ""), 400,
+	f("no session", h.do("GET", edge.StreamPath+"?EIO=4&transport=polling&sid=none", "", ""), 400,
 		"no-store")
-	f("a session", h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""), 200, "no-store")
-	h.gateway.api.Store(nil)
+	f("a session", h.do("GET", edge.StreamPath+"?EIO=4&transport=polling", "", ""), 200, "no-store")
+	h.gateway.CurrentAPI().Store(nil)
 	f("starting", h.do("GET", publicPath, "", ""), 503, "no-store")
 	f("a probe", h.do("GET", "/readyz", "", ""), 503, "no-store")
 }

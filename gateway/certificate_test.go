@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 	"exchange/gateway/tlstest"
 )
@@ -29,7 +30,7 @@ func TestExpiringCertificateIsReportedInTime(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(logged, nil))
 	until := time.Now().Add(30 * aDay)
 	a, folder, c := newCertificate(t, until, log)
-	scrape := scraping(t, New(Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+	scrape := scraping(t, New(edge.Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 		Connections: 10, OperatorToken: operatorToken, Certificate: c}))
 	s := scrape()
 	if got := s.value("exchange_tls_certificate_expiry_timestamp_seconds", "listener",

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -116,7 +117,7 @@ func TestAHandOverDoesNotWaitForItsNote(t *testing.T) {
 		var log captured
 		c := &blockedCluster{fakeCluster: newFakeCluster()}
 		h, store := newStubborn(t, func(*actors.Options) {})
-		h.retune(func(o *Options) {
+		h.retune(func(o *edge.Options) {
 			o.Cluster, o.Log = c, slog.New(slog.NewTextHandler(&log, nil))
 		})
 		c.set(func(s *operator.Standing) { s.Leader = "a" })

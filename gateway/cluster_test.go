@@ -15,6 +15,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/metrics"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -114,7 +115,7 @@ func aNode(t *testing.T) (*harness, *fakeCluster) {
 	c := newFakeCluster()
 	h := newHarness(t, nil)
 	// guesses of the token are counted by a clock that stands still
-	h.retune(func(o *Options) { o.Cluster, o.clock = c, new(testClock).ns.Load })
+	h.retune(func(o *edge.Options) { o.Cluster, o.Clock = c, new(testClock).ns.Load })
 	h.account("alice")
 	return h, c
 }
@@ -367,7 +368,7 @@ func TestAMemberThatHasJustEndedIsReplaced(t *testing.T) {
 	for _, newest := range []bool{false, true} {
 		c := dyingCluster{newFakeCluster()}
 		h := newHarness(t, nil)
-		h.retune(func(o *Options) { o.Cluster = c })
+		h.retune(func(o *edge.Options) { o.Cluster = c })
 		c.set(func(s *operator.Standing) {
 			s.Leader, s.Tick = "a", time.Millisecond
 			s.Nodes[2].Newest, s.Nodes[2].Silent = newest, 0
@@ -497,7 +498,7 @@ func TestEachNodeShowsTheCluster(t *testing.T) {
 func TestANodeIsStartingUntilTheExchangeHasBegun(t *testing.T) {
 	h, c := aNode(t)
 	engine := h.engine
-	h.gateway.api.Store(nil) // it is not yet clear whether it leads
+	h.gateway.CurrentAPI().Store(nil) // it is not yet clear whether it leads
 	want(t, "a start", h.do("GET", "/leaderz", "", ""), 503, detail(api.Starting.Detail))
 	for _, leader := range []string{"a", "b", ""} {
 		c.set(func(s *operator.Standing) { s.Leader, s.Starting = leader, true })

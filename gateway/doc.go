@@ -1,46 +1,9 @@
-// Package gateway is the HTTP edge of the exchange: limits on requests, authentication, routes,
-// meters, and the stream's mount. Package listen has the sockets below it. The edge hands public
-// calls to package api and operators' requests to package operator. It has no matching and no
-// wallets.
+// Package gateway joins the rooms of the HTTP edge of the exchange. A Gateway serves the public API,
+// operators and monitoring. It has no matching and no wallets.
 //
-// A request goes through the checks in one fixed order, and each check may end it. The first are
-// path, method, format and size, and for public requests the address's limit. Then come headers and
-// key, the key's addresses, the body's coding and form, and the signature. Permission and frozen
-// account, and the operation's limit, are next. Finally the operation checks whether the exchange
-// takes writes, the fields, and admission. No check touches a wallet or uses the nonce. The
-// wallet's actor decides the rest: the nonce, then the funds.
-//
-// Each file uses those below it, and none above:
-//
-//	gateway.go         the gateway as a whole: what is served, and its end
-//	public.go          the public listener: its routes, and malformed requests
-//	operators.go       the operator's listener
-//	watch.go           the listener for /metrics alone
-//	metrics.go         the numbers of the edge, and the collection for /metrics
-//	metrics_engine.go  the numbers of the engine
-//	metrics_stream.go  the numbers of the event stream
-//	metrics_cluster.go the numbers of a node of a cluster
-//	metrics_watch.go   operators' pending work, liabilities, and resources that may run out
-//	disk_unix.go, disk_other.go  the room of a folder's disk
-//	poll.go            numbers whose lookup takes longer than a scrape may
-//	sink.go            numbers in the form of Prometheus
-//	profiles.go        Go's profiles
-//	sockets.go         the event stream, on its paths
-//	logins.go          logins of its clients
-//	checks.go          the checks of a public request, in their order
-//	auth.go            keys, signatures, permissions
-//	passed.go          requests that an observer forwards, at both ends
-//	pages.go           the OpenAPI document and the page at /docs
-//	site.go            the web pages
-//	throttle.go        a request against the limits on requests a second
-//	server.go          a listener's server: times, sizes, and unreadable requests
-//	head.go            a request head normalised to HTTP's rules
-//	request.go         one request: its call, its answer, its memory
-//	edge.go            shared state of all listeners' requests
-//	rates.go           limits on requests a second
-//	report.go          failures of the exchange, in the log
-//	meter.go           requests counted by route and status
-//	address.go         the client of a request, behind proxies too
-//	accept.go          the forms that a client takes
-//	options.go         options, and the bounds of the listeners
+// A request passes package listen, which has the sockets, and package edge, which checks it.
+// Package api carries out a call of the public API without knowing its transport, and package
+// operator answers operators. Package stream has the channels of the event stream, and package
+// socketio its protocol. Package metrics collects the numbers of all for /metrics, and package
+// openapi describes the public API.
 package gateway

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/openapi"
 )
 
@@ -21,7 +22,7 @@ var (
 )
 
 func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
-	do := bare(Options{})
+	do := bare(edge.Options{})
 	var files []string
 	for _, path := range []string{"/docs", "/docs/", "/docs?proxy=http://elsewhere.example/",
 		"/docs/?url=http://elsewhere.example/x.json"} {
@@ -61,7 +62,7 @@ func TestThePageOfTheAPIComesFromHereAlone(t *testing.T) {
 }
 
 func TestTheFilesOfThePageAreServed(t *testing.T) {
-	do := bare(Options{Limits: Limits{PublicRate: Rate{PerSecond: 1, Burst: 1000}},
+	do := bare(edge.Options{Limits: edge.Limits{PublicRate: edge.Rate{PerSecond: 1, Burst: 1000}},
 		RateEntries: 10})
 	kinds := map[string][]string{"css": {"text/css"},
 		"js": {"text/javascript", "application/javascript"}, "png": {"image/png"}}
@@ -126,7 +127,7 @@ func TestTheFilesOfThePageAreServed(t *testing.T) {
 }
 
 func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
-	do := bare(Options{})
+	do := bare(edge.Options{})
 	for _, path := range []string{"/docs", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css",
 		"/api/openapi.json"} {
 		plain, vary := do("GET", path), "Accept-Encoding"
@@ -159,7 +160,7 @@ func TestPagesAreSentPackedAsTheClientTakesThem(t *testing.T) {
 // The page has the colours of the other pages, and links to them if there are any.
 func TestThePageOfTheAPIIsLikeTheOthers(t *testing.T) {
 	for _, without := range []bool{false, true} {
-		do := bare(Options{NoPages: without})
+		do := bare(edge.Options{NoPages: without})
 		for theme, want := range map[string]string{"dark": "dark", "light": "light", "x": "",
 			`"><script>`: ""} {
 			page := string(do("GET", "/docs", "Cookie", "theme="+theme).Body())
@@ -175,9 +176,9 @@ func TestThePageOfTheAPIIsLikeTheOthers(t *testing.T) {
 // One address gets a bounded number of bytes of pages a second, in all its requests together.
 func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	clock := new(testClock)
-	rate := Rate{PerSecond: 1_000_000, Burst: 3_000_000}
-	do := bare(Options{Limits: Limits{DocsRate: rate, PublicRate: Rate{1, 1000}}, RateEntries: 10,
-		clock: clock.ns.Load})
+	rate := edge.Rate{PerSecond: 1_000_000, Burst: 3_000_000}
+	do := bare(edge.Options{Limits: edge.Limits{DocsRate: rate, PublicRate: perSecond(1, 1000)},
+		RateEntries: 10, ForTests: edge.ForTests{Clock: clock.ns.Load}})
 	const large = "/docs/swagger-ui-bundle.js"
 	size := len(do("GET", large).Body())
 	if size < 1_000_000 || size > rate.Burst {
@@ -214,13 +215,13 @@ func TestPagesAreCountedByTheirBytes(t *testing.T) {
 	if a := do("GET", large); a.StatusCode() != 200 {
 		t.Errorf("after a pause: %d", a.StatusCode())
 	}
-	if DefaultDocsRate.PerSecond != 4_000_000 || DefaultDocsRate.Burst < size {
-		t.Errorf("%+v, the largest page has %d bytes", DefaultDocsRate, size)
+	if edge.DefaultDocsRate.PerSecond != 4_000_000 || edge.DefaultDocsRate.Burst < size {
+		t.Errorf("%+v, the largest page has %d bytes", edge.DefaultDocsRate, size)
 	}
 }
 
 func TestThePageMayBeSwitchedOff(t *testing.T) {
-	do := bare(Options{NoDocs: true})
+	do := bare(edge.Options{NoDocs: true})
 	for _, path := range []string{"/docs", "/docs/", "/docs/swagger-ui.css"} {
 		if a := do("GET", path); a.StatusCode() != 404 {
 			t.Errorf("%s: %d", path, a.StatusCode())
@@ -230,16 +231,5 @@ func TestThePageMayBeSwitchedOff(t *testing.T) {
 		bytes.Contains(a.Body(), []byte("/docs")) {
 		t.Errorf("the document: %d, it describes /docs: %v", a.StatusCode(),
 			bytes.Contains(a.Body(), []byte("/docs")))
-	}
-}
-
-func TestACodingIsSentToClientsThatTakeIt(t *testing.T) {
-	for header, want := range map[string]bool{"gzip": true, "br, GZip ": true, "gzip;q=0.1": true,
-		"*": true, "br;q=1, *;q=0.5": true,
-		"": false, "br": false, "gzip;q=0": false, "gzip; q=0.000, br": false, "*, gzip;q=0": false,
-		"gzip;q=0, *": false, "gzip;q=x": false, "*;q=0": false, "gzipped": false} {
-		if got := accepts(header, "gzip"); got != want {
-			t.Errorf("%q: %v", header, got)
-		}
 	}
 }

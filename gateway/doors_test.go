@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
@@ -19,7 +20,7 @@ import (
 // A connection was given up for a newer one, and its listener has not closed it yet. Requests over
 // it are not carried out, and no answer looks as if they were.
 func TestALostConnectionGetsNoAnswer(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute})
 	for name, text := range map[string]string{
 		"an order":     "POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
@@ -34,7 +35,7 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 		"of two, first": alive + alive,
 	} {
 		client, server := net.Pipe()
-		c, ok := listen.Lost(server, g.public.places)
+		c, ok := listen.Lost(server, g.public.Places)
 		if !ok {
 			t.Fatal("there is no place")
 		}
@@ -42,7 +43,7 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 		go io.WriteString(client, text)
 		ended := make(chan struct{})
 		go func() {
-			g.public.server.ServeConn(c) //nolint:errcheck // writing fails
+			g.public.Server.ServeConn(c) //nolint:errcheck // writing fails
 			c.Close()
 			close(ended)
 		}()
@@ -58,8 +59,8 @@ func TestALostConnectionGetsNoAnswer(t *testing.T) {
 // While the exchange starts, or stands by, private requests are answered 503, and that counts
 // against no address.
 func TestAStartCountsAgainstNoAddress(t *testing.T) {
-	h, _ := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 3}) })
-	answers := h.gateway.api.Swap(nil)
+	h, _ := limited(t, func(o *edge.Options) { every(o, edge.Rate{PerSecond: 1, Burst: 3}) })
+	answers := h.gateway.CurrentAPI().Swap(nil)
 	for range 20 {
 		a := h.get("bob", privatePath)
 		want(t, "a start", a, 503, detail(api.Starting.Detail))
@@ -69,21 +70,22 @@ func TestAStartCountsAgainstNoAddress(t *testing.T) {
 		want(t, "a start", h.post("bob", "/api/v1/order", order("buy", "BTC_USDT", "1", "0.01")),
 			503, detail(api.Starting.Detail))
 	}
-	h.gateway.api.Store(answers)
+	h.gateway.CurrentAPI().Store(answers)
 	served(t, "no failure was counted", h.do("GET", privatePath, "", ""), 401, 3, 2, 1)
 }
 
 // Preflights, and refused requests of a living session, cost the address as much as all other
 // requests.
 func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
-	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
-	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
-	a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", "")
+	h, clock := limited(t,
+		func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 1, Burst: 1} })
+	h.gateway.Options().TrustedProxies = nil // all come from 0.0.0.0
+	a := h.do("GET", edge.StreamPath+"?EIO=4&transport=polling", "", "")
 	rated(t, "a handshake", a, 1, 0, 1)
 	_, sid, _ := strings.Cut(a.body, `"sid":"`)
 	sid, _, _ = strings.Cut(sid, `"`)
 	clock.pass(time.Second)
-	query := streamPath + "?EIO=4&sid=" + sid
+	query := edge.StreamPath + "?EIO=4&sid=" + sid
 	for _, x := range []struct {
 		what, method, path   string
 		status, afterwards   int
@@ -91,11 +93,12 @@ func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 	}{
 		{"a preflight", "OPTIONS", publicPath, 204, 429, 1, 0, 1},
 		{"of a private path", "OPTIONS", "/api/v1/order/", 204, 429, 1, 0, 1},
-		{"of the stream", "OPTIONS", streamPath, 204, 403, 1, 0, 1},
+		{"of the stream", "OPTIONS", edge.StreamPath, 204, 403, 1, 0, 1},
 		{"of a session", "OPTIONS", query + "&transport=polling", 204, 403, 1, 0, 1},
 		{"no transport", "GET", query + "&transport=x", 400, 403, 1, 0, 1},
 		{"a method", "PUT", query + "&transport=polling", 400, 403, 1, 0, 1},
-		{"a version", "GET", streamPath + "?EIO=3&transport=polling&sid=" + sid, 400, 403, 1, 0, 1},
+		{"a version", "GET", edge.StreamPath + "?EIO=3&transport=polling&sid=" + sid, 400, 403, 1,
+			0, 1},
 		{"a websocket that is none", "GET", query + "&transport=websocket", 400, 403, 1, 0, 1},
 	} {
 		served(t, x.what, h.do(x.method, x.path, "", ""), x.status, x.limit, x.remaining, x.in)
@@ -112,8 +115,8 @@ func TestPreflightsAndRefusalsOfASessionCountAsPublicRequests(t *testing.T) {
 
 // A websocket's handshake shows its limit, too.
 func TestHandshakeHasRateHeaders(t *testing.T) {
-	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 5} })
-	a := h.raw("GET", "GET "+streamPath+
+	h, _ := limited(t, func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 1, Burst: 5} })
+	a := h.raw("GET", "GET "+edge.StreamPath+
 		"?EIO=4&transport=websocket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: "+
 		"websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
@@ -122,8 +125,8 @@ func TestHandshakeHasRateHeaders(t *testing.T) {
 
 // The size comes before the limit of the address, and takes from it.
 func TestTheSizeOfAPublicRequestComesBeforeItsLimit(t *testing.T) {
-	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 2} })
-	h.gateway.opts.TrustedProxies = nil
+	h, _ := limited(t, func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 1, Burst: 2} })
+	h.gateway.Options().TrustedProxies = nil
 	large := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
 		publicPath, 64<<10+1)
 	for i, remaining := range []int{1, 0, 0, 0} {
@@ -138,12 +141,12 @@ func TestTheSizeOfAPublicRequestComesBeforeItsLimit(t *testing.T) {
 func TestNothingOfOperatorsIsCached(t *testing.T) { bubble(t, testNothingOfOperatorsIsCached) }
 
 func testNothingOfOperatorsIsCached(t *testing.T) {
-	for _, name := range []string{operators, watchers} {
-		h, _ := limited(t, func(*Options) {}) // no guess is forgotten while others are made
+	for _, name := range []string{"operator", "metrics"} {
+		h, _ := limited(t, func(*edge.Options) {}) // no guess is forgotten while others are made
 		g := h.gateway
 		g.SetMetricsToken(strings.Repeat("m", 32))
 		serve, right := g.ServeOperator, operatorToken
-		if name == watchers {
+		if name == "metrics" {
 			serve, right = g.ServeMetrics, strings.Repeat("m", 32)
 		}
 		l := newNetwork(t)
@@ -162,10 +165,10 @@ func testNothingOfOperatorsIsCached(t *testing.T) {
 			ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token +
 				"\r\n\r\n")
 		}
-		get(metricsPath, right)
+		get(edge.MetricsPath, right)
 		get("/nothing", right)
 		for range operator.GuessesAtOnce + 1 {
-			get(metricsPath, "wrong")
+			get(edge.MetricsPath, "wrong")
 		}
 		ask("\x00\r\n\r\n")
 		ask("GET / HTTP/9.9\r\nHost: x\r\n\r\n")
@@ -186,18 +189,18 @@ func testNothingOfOperatorsIsCached(t *testing.T) {
 func TestSilenceIsNoRequest(t *testing.T) { bubble(t, testSilenceIsNoRequest) }
 
 func testSilenceIsNoRequest(t *testing.T) {
-	g, l := slowServer(t, func(o *Options) {
+	g, l := slowServer(t, func(o *edge.Options) {
 		o.ReadTimeout, o.PublicRate, o.RateEntries = 5*time.Second,
-			Rate{PerSecond: 1, Burst: 1}, 10
-		o.clock = func() int64 { return 0 }
+			edge.Rate{PerSecond: 1, Burst: 1}, 10
+		o.Clock = func() int64 { return 0 }
 	})
-	g.public.places.SetPatience(time.Hour)
+	g.public.Places.SetPatience(time.Hour)
 	silent := []net.Conn{dialed(t, l), dialed(t, l), dialed(t, l)}
 	for _, c := range silent {
 		talk(t, c, "GET", "").is(t, 408)
 	}
 	eventually(t, "their places are free",
-		func() bool { return g.public.places.Open() == 0 })
+		func() bool { return g.public.Places.Open() == 0 })
 	// a part of one
 	talk(t, dialed(t, l), "GET", "GET / HTTP/1.1\r\nX-A: ").is(t, 408)
 	talk(t, dialed(t, l), "GET", "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n").is(t, 429, "the token")

@@ -8,6 +8,7 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/directory"
+	"exchange/gateway/edge"
 )
 
 // follower is a harness whose exchange is the node a, a follower of b, and whose commands go to an
@@ -81,9 +82,9 @@ func TestFollowerTakesLoginsAndOrdersOverSockets(t *testing.T) {
 			t.Error(got)
 		}
 		p.receives(`42["own",{"sequence":`)
-		sockets := h.gateway.stream.sockets.Load()
+		clients := h.gateway.PollingClients()
 		h.gateway.SetFollower(nil, nil)
-		eventually(t, "the sockets end", func() bool { return sockets.server.Stats().Polling == 0 })
+		eventually(t, "the sockets end", func() bool { return clients() == 0 })
 	})
 }
 
@@ -142,7 +143,7 @@ func TestLaggingNodeDecidesByNewestState(t *testing.T) {
 				begins(t, c.what, h.get("bob", "/api/v1/wallets/"), c.read, "")
 				continue
 			}
-			got := h.polled(streamPath).logsIn("key-bob", "secret-bob")
+			got := h.polled(edge.StreamPath).logsIn("key-bob", "secret-bob")
 			if !strings.HasPrefix(got, fmt.Sprintf(`{"status":%d,`, c.login)) {
 				t.Errorf("a login: %s: %s", c.what, got)
 			}

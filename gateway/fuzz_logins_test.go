@@ -116,7 +116,7 @@ func newLoginBench(t testing.TB, observed bool) *socketBench {
 
 // failuresLeft counts a failure of the clients' address, and returns the number left.
 func (b *socketBench) failuresLeft() int {
-	buckets := b.gateway.limits.failures.buckets.Load()
+	buckets := b.gateway.FailureBuckets()
 	return buckets.Take(ratelimit.AddressKey(netip.IPv4Unspecified()), b.clock.ns.Load()).Remaining
 }
 

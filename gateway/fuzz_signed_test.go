@@ -24,6 +24,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 	"exchange/gateway/params"
 	"exchange/gateway/sign"
@@ -35,18 +36,21 @@ import (
 // outcome of an input does not depend on earlier inputs.
 type bench struct{ *documented }
 
-func newBench(t testing.TB, tune ...func(*Options)) bench { return newBenchOf(t, false, tune...) }
+func newBench(t testing.TB,
+	tune ...func(*edge.Options)) bench {
+	return newBenchOf(t, false, tune...)
+}
 
 // shortTick is that of a bench's node: each input begins with another one.
 const shortTick = 10 * time.Millisecond
 
 // newBenchOf is newBench with clients that may use an observer.
-func newBenchOf(t testing.TB, observed bool, tune ...func(*Options)) bench {
+func newBenchOf(t testing.TB, observed bool, tune ...func(*edge.Options)) bench {
 	h := newHarness(t, nil)
 	h.stop()
 	// with limits that no input meets, because the answers would show them
-	h.tune = func(o *Options) {
-		every(o, Rate{1_000_000, 1_000_000})
+	h.tune = func(o *edge.Options) {
+		every(o, perSecond(1_000_000, 1_000_000))
 		for _, f := range tune {
 			f(o)
 		}
@@ -73,13 +77,12 @@ func (b bench) fresh(t testing.TB) {
 	if b.observed != nil {
 		b.observe(shortTick)
 		a := b.observed.follower
-		b.gateway.api.Store(api.New(a.Public, a.Commands()))
+		b.gateway.SetAPI(nil, api.New(a.Public, a.Commands()))
 	} else {
 		b.store = b.open()
 		engine := must(actors.Start(context.Background(), b.options()))
 		b.engine = engine
-		b.gateway.engine.Store(engine)
-		b.gateway.api.Store(api.New(engine.Public, engine).Lead(engine.Ready))
+		b.gateway.SetAPI(engine, api.New(engine.Public, engine).Lead(engine.Ready))
 	}
 	clear(b.nonces)
 	b.accountAt("alice", "alice@example.com")
@@ -300,11 +303,11 @@ func loneRequests() map[string][]string {
 
 // privateRoutes are the private operations in the order of their paths.
 func privateRoutes(h *harness) (routes []privateRoute) {
-	all := h.gateway.public.endpoints
+	all := h.gateway.public.Table()
 	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if e := all[path]; e.Private {
-			routes = append(routes, privateRoute{path, e.Method == "GET"})
-			if e.change != nil {
+		if list := all[path]; list[0].Private {
+			routes = append(routes, privateRoute{path, list[0].Method == "GET"})
+			if len(list) > 1 {
 				routes = append(routes, privateRoute{path, false})
 			}
 		}
@@ -510,7 +513,7 @@ func (b bench) operate(path, body string) {
 		operatorToken + "\r\nContent-Length: " + jsonNumber(len(body)) +
 		"\r\nConnection: close\r\n\r\n" + body))
 	before := holdings(b.t, b.harness)
-	b.gateway.operators.server.ServeConn(w) //nolint:errcheck // it answers with its faults
+	b.gateway.operators.Server.ServeConn(w) //nolint:errcheck // it answers with its faults
 	a := readAnswer(b.t, w.out.Bytes())
 	operatorDocument().fits(b.t, "POST", path, "", a)
 	what := fmt.Sprintf("POST %s %q", path, body)

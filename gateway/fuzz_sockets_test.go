@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"exchange/gateway/edge"
 )
 
 // A socketBench answers each fuzzed input with a fresh stream, and some with a fresh engine.
@@ -50,8 +52,8 @@ func (p *panics) Handle(_ context.Context, r slog.Record) error {
 
 func newSocketBench(t testing.TB, observed bool) *socketBench {
 	b := &socketBench{panics: new(panics), clock: new(testClock)}
-	b.bench = newBenchOf(t, observed, func(o *Options) {
-		o.Log, o.clock = slog.New(b.panics), b.clock.ns.Load
+	b.bench = newBenchOf(t, observed, func(o *edge.Options) {
+		o.Log, o.Clock = slog.New(b.panics), b.clock.ns.Load
 		o.Stream.MessagesPerSecond, o.Stream.ConnectionsPerAddress = -1, 1000
 		o.Stream.PingInterval, o.Stream.PingTimeout = 2*time.Second, time.Minute
 	})
@@ -61,7 +63,7 @@ func newSocketBench(t testing.TB, observed bool) *socketBench {
 // begins begins an input. Clients may have inFlight commands without an answer.
 func (b *socketBench) begins(t testing.TB, inFlight int) {
 	t.Helper()
-	b.gateway.stream.close()
+	b.gateway.CloseStream()
 	b.t, b.doc.t = t, t
 	if b.inputs%inputsPerEngine == 0 {
 		b.fresh(t)
@@ -78,7 +80,7 @@ func (b *socketBench) begins(t testing.TB, inFlight int) {
 	}
 	b.inputs++
 	b.clock.pass(time.Hour) // all buckets are full
-	b.gateway.agreed.Stream.OrdersInFlight = inFlight
+	b.gateway.SetOrdersInFlight(inFlight)
 	b.admits()
 }
 
@@ -95,7 +97,10 @@ func (b *socketBench) posts(account, name, form string) string {
 // rests ends an input, when the sent packets of all clients are decided by their wallets.
 func (b *socketBench) rests() {
 	b.t.Helper()
-	spin(func() bool { return b.gateway.stream.sockets.Load().hub.Stats().Logins == 0 })
+	spin(func() bool {
+		_, hub, _ := b.gateway.StreamStats()
+		return hub.Logins == 0
+	})
 	worked(b.t, atRest(b.engine))
 	if text := b.panics.first.Load(); text != nil {
 		b.t.Fatal(*text)
@@ -113,7 +118,8 @@ type wild struct {
 
 func (b *socketBench) wild() *wild {
 	b.t.Helper()
-	w := &wild{b: b, path: streamPath + "?EIO=4&transport=polling", acks: map[uint64][]string{}}
+	w := &wild{b: b, path: edge.StreamPath + "?EIO=4&transport=polling",
+		acks: map[uint64][]string{}}
 	a := b.do("GET", w.path, "", "")
 	var open struct{ SID string }
 	if a.status != 200 || json.Unmarshal([]byte(a.body[1:]), &open) != nil {

@@ -8,14 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"exchange/actors/committed"
-
-	"exchange/gateway/listen"
 )
 
 // A wire is a connection whose other end has sent all its bytes, and reads all answers after that.
@@ -96,9 +93,9 @@ func FuzzRequests(f *testing.F) {
 		for _, h := range harnesses {
 			w := &wire{}
 			w.in.Reset(sent)
-			server := h.gateway.public.server
+			server := h.gateway.public.Server
 			if operator {
-				server = h.gateway.operators.server
+				server = h.gateway.operators.Server
 			}
 			server.ServeConn(w) //nolint:errcheck // it answers with its faults
 			checkAnswers(t, sent, w.out.Bytes())
@@ -169,35 +166,4 @@ func holdings(t testing.TB, h *harness) string {
 		}
 	}
 	return text.String()
-}
-
-// The client that a chain of proxies names is one of the list, or the peer, and only trusted
-// proxies are believed.
-func FuzzForwarded(f *testing.F) {
-	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
-		netip.MustParsePrefix("fd00::/8")}
-	peer := netip.MustParseAddr("10.1.1.1")
-	for _, s := range []string{"", "1.2.3.4", "1.2.3.4, 10.0.0.1", "1.2.3.4:80, [::1]:80", ",,",
-		"::ffff:1.2.3.4", "fe80::1%eth0", "x, 10.0.0.1", "10.0.0.1,10.0.0.2",
-		strings.Repeat("1.2.3.4,", 200)} {
-		f.Add([]byte(s), []byte("9.9.9.9"))
-	}
-	f.Fuzz(func(t *testing.T, first, second []byte) {
-		lines := [][]byte{bytes.Clone(first), bytes.Clone(second)}
-		got := forwarded(lines, trusted, peer)
-		if !bytes.Equal(lines[0], first) || !bytes.Equal(lines[1], second) {
-			t.Fatal("the lines are changed")
-		}
-		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
-			t.Fatalf("%q and %q name %v", first, second, got)
-		}
-		// Text before an untrusted address is that client's own, and changes nothing.
-		if !listen.Within(trusted, got) {
-			prefixed := [][]byte{append([]byte("6.6.6.6, "), first...), second}
-			if again := forwarded(prefixed, trusted, peer); again != got && again != peer {
-				t.Fatalf("%q and %q name %v, and with an address before them %v", first, second,
-					got, again)
-			}
-		}
-	})
 }

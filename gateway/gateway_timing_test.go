@@ -18,18 +18,14 @@ import (
 	"exchange/core/event"
 	"exchange/core/trading"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 )
 
 // work is the gateway's own work for an order: route, count, parse, verify, validate, encode. The
 // engine is not asked.
 func work(g *Gateway, ctx *fasthttp.RequestCtx, rec *event.Record) bool {
-	r := newRequest(g.edge, ctx)
-	r.Begin(g.api.Load())
-	ok := r.acceptable() && r.sized() && r.identify(nil) &&
-		r.permitted(&api.Operation{Permission: event.PermissionTrade}) &&
-		r.Placed(rec)
-	r.send()
-	return ok
+	return g.Work(ctx, &api.Operation{Permission: event.PermissionTrade},
+		func(c *api.Call) bool { return c.Placed(rec) })
 }
 
 // orderRequest is a signed order as the server has parsed it.
@@ -101,8 +97,8 @@ func naive(ctx *fasthttp.RequestCtx, secrets map[string]string) bool {
 
 // counted switches on limits on requests a second that are never reached.
 func counted(h *harness) {
-	most := Rate{PerSecond: 1_000_000_000, Burst: 1_000_000}
-	h.retune(func(o *Options) { o.RateEntries = 100_000; every(o, most) })
+	most := edge.Rate{PerSecond: 1_000_000_000, Burst: 1_000_000}
+	h.retune(func(o *edge.Options) { o.RateEntries = 100_000; every(o, most) })
 }
 
 func TestTheGatewaysWorkForAnOrderAllocatesNothing(t *testing.T) {

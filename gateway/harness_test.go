@@ -27,6 +27,7 @@ import (
 	"exchange/actors/seal"
 	"exchange/core/event"
 	"exchange/core/money"
+	"exchange/gateway/edge"
 	"exchange/gateway/sign"
 	"exchange/persistence"
 	"exchange/persistence/memory"
@@ -36,10 +37,11 @@ import (
 // A harness is a whole exchange in the test's process, behind an in-memory network. A test can stop
 // it, crash it, and start it again on the same store.
 type harness struct {
-	t        testing.TB
-	open     func() persistence.Store
-	change   func(*actors.Options)
-	tune     func(*Options) // of the gateway; without it there are no limits on requests a second
+	t      testing.TB
+	open   func() persistence.Store
+	change func(*actors.Options)
+	// of the gateway; without it there are no limits on requests a second
+	tune     func(*edge.Options)
 	store    persistence.Store
 	engine   *actors.Engine
 	gateway  *Gateway
@@ -183,7 +185,7 @@ func (h *harness) start() {
 
 // serve opens the gateway.
 func (h *harness) serve() {
-	o := Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
+	o := edge.Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 1000,
 		IdleTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
 		OperatorToken: operatorToken}
 	if h.tune != nil {
@@ -227,7 +229,7 @@ func (h *harness) halt() {
 }
 
 // retune starts the exchange again with a gateway of other options.
-func (h *harness) retune(change func(*Options)) {
+func (h *harness) retune(change func(*edge.Options)) {
 	h.tune = change
 	h.stop()
 	h.start()
@@ -389,6 +391,9 @@ func pretty(body string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// perSecond is a limit on requests.
+func perSecond(n, burst int) edge.Rate { return edge.Rate{PerSecond: n, Burst: burst} }
 
 // Media types of bodies.
 const (

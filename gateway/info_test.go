@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"exchange/core/event"
+	"exchange/gateway/edge"
 )
 
 func TestTheTimeIsThatOfTheExchange(t *testing.T) {
@@ -37,8 +38,8 @@ func TestOnlyADemoShowsItsKeys(t *testing.T) {
 	if b := h.do("GET", "/api/v1/exchange-info/", "", "").body; strings.Contains(b, "demo") {
 		t.Errorf("an exchange that is no demo answers %s", b)
 	}
-	h.retune(func(o *Options) {
-		o.Demo = []DemoKey{{Account: "alice", Key: "a", Secret: "s"},
+	h.retune(func(o *edge.Options) {
+		o.Demo = []edge.DemoKey{{Account: "alice", Key: "a", Secret: "s"},
 			{Account: "bob", Key: "b", Secret: `"`}}
 	})
 	i := decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info", "", ""))
@@ -53,7 +54,7 @@ func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 	h := newHarness(t, nil)
 	h.stop()
 	const contact = "Ask <desk@example.org>.\nName your account."
-	h.tune = func(o *Options) {
+	h.tune = func(o *edge.Options) {
 		o.DepositInstructions = map[string]string{"BTC": contact, "USDT": "",
 			"DOGE": "None of ours."}
 	}
@@ -95,8 +96,8 @@ func TestExchangeInfoHasDepositInstructionsForKeys(t *testing.T) {
 
 func TestExchangeInfoShowsPresentRules(t *testing.T) {
 	h := newHarness(t, nil)
-	h.retune(func(o *Options) {
-		o.CommandRate, o.RateEntries = Rate{PerSecond: 7, Burst: 9}, 100
+	h.retune(func(o *edge.Options) {
+		o.CommandRate, o.RateEntries = edge.Rate{PerSecond: 7, Burst: 9}, 100
 	})
 	info := func() exchangeInfo {
 		t.Helper()

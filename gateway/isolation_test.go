@@ -13,6 +13,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/openapi"
 	"exchange/gateway/operator"
 )
@@ -211,12 +212,12 @@ func foreigns(h *harness) map[string][]foreign {
 // beside a GET under "POST" and the path.
 func privateOperations(g *Gateway) map[string]*api.Operation {
 	all := map[string]*api.Operation{}
-	for path, e := range g.public.endpoints {
-		if e.Private {
-			all[path] = &e.Operation
+	for path, list := range g.public.Table() {
+		if list[0].Private {
+			all[path] = list[0]
 		}
-		if e.change != nil && e.change.Private {
-			all["POST "+path] = e.change
+		if len(list) > 1 && list[1].Private {
+			all["POST "+path] = list[1]
 		}
 	}
 	return all
@@ -430,8 +431,8 @@ var publicRoutes = map[string]string{
 
 func TestPublicAnswersRevealNoAccounts(t *testing.T) {
 	h := victim(t)
-	for path, e := range h.gateway.public.endpoints {
-		if e.Private {
+	for path, list := range h.gateway.public.Table() {
+		if list[0].Private {
 			continue
 		}
 		ask, known := publicRoutes[path]
@@ -450,7 +451,7 @@ func TestPublicAnswersRevealNoAccounts(t *testing.T) {
 				t.Errorf("%s reveals %q: %s", ask, s, a.body)
 			}
 		}
-		if e.Method != "GET" {
+		if list[0].Method != "GET" {
 			t.Errorf("%s takes changes without a key", path)
 		}
 	}
@@ -458,13 +459,13 @@ func TestPublicAnswersRevealNoAccounts(t *testing.T) {
 
 // The router has exactly the routes of the table, in any method.
 func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
-	g := New(Options{Log: quiet()})
-	for method, paths := range g.public.routes.List() {
+	g := New(edge.Options{Log: quiet()})
+	for method, paths := range g.public.RouterPaths() {
 		if method != router.MethodWild {
 			t.Errorf("there are routes of the method %s alone: %v", method, paths)
 		}
 		if got, want := slices.Sorted(slices.Values(paths)),
-			slices.Sorted(maps.Keys(g.public.endpoints)); !slices.Equal(got, want) {
+			slices.Sorted(maps.Keys(g.public.Table())); !slices.Equal(got, want) {
 			t.Errorf("the router has %q, the table %q", got, want)
 		}
 	}
@@ -472,14 +473,16 @@ func TestTheRouterHasTheRoutesOfTheTableAndNoOther(t *testing.T) {
 
 func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	h := victim(t)
-	h.gateway.operators.operator.AllowGuesses() // one guess for each route, and more
+	h.gateway.operators.Operator.AllowGuesses() // one guess for each route, and more
 	ask := asOperator(t, h.gateway)
 	routes := append(operator.Routes(),
-		"GET "+metricsPath, "GET "+pprofPath, "GET "+pprofPath+"/",
-		"GET "+pprofPath+"/goroutine", "GET "+pprofPath+"/heap", "GET "+pprofPath+"/cmdline",
-		"GET "+pprofPath+"/profile", "GET "+pprofPath+"/trace", "GET "+pprofPath+"/symbol")
+		"GET "+edge.MetricsPath, "GET "+edge.PprofPath, "GET "+edge.PprofPath+"/",
+		"GET "+edge.PprofPath+"/goroutine", "GET "+edge.PprofPath+"/heap",
+		"GET "+edge.PprofPath+"/cmdline",
+		"GET "+edge.PprofPath+"/profile", "GET "+edge.PprofPath+"/trace",
+		"GET "+edge.PprofPath+"/symbol")
 	known := map[string]bool{}
-	for path := range h.gateway.operators.paths {
+	for path := range h.gateway.operators.Paths() {
 		known[path] = false
 	}
 	before := h.hash()
@@ -493,7 +496,8 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
 		for pattern := range known {
-			if pattern == path || pattern == pprofRoute && strings.HasPrefix(path, pprofPath) {
+			if pattern == path || pattern == edge.PprofRoute &&
+				strings.HasPrefix(path, edge.PprofPath) {
 				known[pattern] = true
 			}
 		}
@@ -521,7 +525,7 @@ func TestNoRouteOfTheOperatorAnswersWithoutItsToken(t *testing.T) {
 			h.do(method, path, "", "", "Authorization", "Bearer "+operatorToken), 404,
 			detail("Not found."))
 	}
-	for path := range h.gateway.public.endpoints {
+	for path := range h.gateway.public.Table() {
 		for _, method := range []string{"GET", "POST"} {
 			says(t, "on the operator's listener: "+path,
 				ask(method, path, "", append(headers(signed("alice", 1_000_000, "")),

@@ -18,6 +18,7 @@ import (
 	"exchange/actors"
 	"exchange/core/event"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/persistence"
 )
 
@@ -239,7 +240,7 @@ func TestReadsOverTheirLimitAreRefused(t *testing.T) {
 }
 
 func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 		OperatorToken: operatorToken})
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
@@ -262,7 +263,7 @@ func TestUntilThereIsAnEngineTheExchangeIsStarting(t *testing.T) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.SetRequestURI("/operator/v1/accounts")
 	ctx.Request.Header.Set("Authorization", "Bearer "+operatorToken)
-	if g.operators.handle(&ctx); ctx.Response.StatusCode() != 503 ||
+	if g.operators.Handle(&ctx); ctx.Response.StatusCode() != 503 ||
 		string(ctx.Response.Body()) != `{"error":"The exchange is starting."}`+"\n" {
 		t.Errorf("operator: %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 )
 
@@ -50,7 +51,7 @@ func doorsOf(t *testing.T, f func(t *testing.T, d *door), operators ...bool) {
 	for _, secure := range []bool{false, true} {
 		for _, operator := range operators {
 			t.Run(fmt.Sprintf("operator=%v,TLS=%v", operator, secure), func(t *testing.T) {
-				o := Options{Log: quiet(), BodyBytes: largest, HeaderBytes: 8 << 10,
+				o := edge.Options{Log: quiet(), BodyBytes: largest, HeaderBytes: 8 << 10,
 					Connections: 1000,
 					ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 					OperatorToken: operatorToken}
@@ -64,9 +65,9 @@ func doorsOf(t *testing.T, f func(t *testing.T, d *door), operators ...bool) {
 				d.gateway, d.address = New(o), l.Addr().String()
 				t.Cleanup(func() { d.gateway.Shutdown(time.Minute) })
 				serve := d.gateway.Serve
-				d.places = d.gateway.public.places
+				d.places = d.gateway.public.Places
 				if operator {
-					serve, d.places = d.gateway.ServeOperator, d.gateway.operators.places
+					serve, d.places = d.gateway.ServeOperator, d.gateway.operators.Places
 					d.path, d.answer = "/operator/v1/accounts",
 						refusal("The body is larger than 65536 bytes.")
 					d.headers = [][2]string{{"Authorization", "Bearer " + operatorToken}}
@@ -131,7 +132,7 @@ func TestAClientThatSendsTooMuchCanReadTheAnswer(t *testing.T) {
 				operatorToken, "wrong", 1), 0},
 		} {
 			if x.status == 0 {
-				if x.status = 413; d.places == d.gateway.operators.places {
+				if x.status = 413; d.places == d.gateway.operators.Places {
 					x.status = 401
 				}
 			}
@@ -259,7 +260,7 @@ func TestABodyThatIsTooLargeIsNotAskedFor(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 		}
-		if d.places == d.gateway.operators.places { // without the token no body is asked for
+		if d.places == d.gateway.operators.Places { // without the token no body is asked for
 			c := d.dial(t)
 			if _, err := io.WriteString(c, "POST "+d.path+" HTTP/1.1\r\nHost: x\r\n"+
 				"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"); err != nil {

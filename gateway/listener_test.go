@@ -11,16 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 )
 
 // listening is a gateway without an engine, whose connections are limited.
 func listening(t *testing.T, connections int, secure *listen.Certificate,
 	wrap func(net.Listener) net.Listener) (public, operator func() net.Conn) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 		Connections: connections, OperatorToken: operatorToken,
 		TrustedProxies: thisMachine, Certificate: secure})
-	g.public.places.SetSpare(0) // the tests' clients are on this machine
+	g.public.Places.SetSpare(0) // the tests' clients are on this machine
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	serve := func(serve func(net.Listener) error) func() net.Conn {
 		l := newNetwork(t)

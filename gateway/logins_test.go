@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"exchange/core/event"
+	"exchange/gateway/edge"
 	"exchange/gateway/sign"
 )
 
@@ -43,7 +44,7 @@ func TestALoginIsCheckedAsASignedRequest(t *testing.T) {
 	h.key("alice", "elsewhere", event.AllPermissions, "10.0.0.0/8")
 	h.account("frozen")
 	h.done(h.engine.Freeze("test", "frozen", true))
-	p := h.polled(streamPath)
+	p := h.polled(edge.StreamPath)
 	for _, c := range []struct{ key, secret, want string }{
 		{"key-unknown", "secret", `{"status":401,"body":{"detail":"Incorrect authentication ` +
 			`credentials."}}`},
@@ -72,12 +73,12 @@ func TestALoginIsCheckedAsASignedRequest(t *testing.T) {
 func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	var now int64
-	h.retune(func(o *Options) {
-		o.FailureRate, o.ReadRate, o.CancelRate = Rate{1, 3}, Rate{1, 1}, Rate{1, 2}
-		o.RateEntries, o.clock = 1024, func() int64 { return now }
+	h.retune(func(o *edge.Options) {
+		o.FailureRate, o.ReadRate, o.CancelRate = perSecond(1, 3), perSecond(1, 1), perSecond(1, 2)
+		o.RateEntries, o.Clock = 1024, func() int64 { return now }
 	})
 	h.account("alice")
-	p := h.polled(streamPath)
+	p := h.polled(edge.StreamPath)
 	const wrong = `{"status":401,"body":{"detail":"Wrong signature"}}`
 	throttled := func(seconds int) string {
 		return fmt.Sprintf(`{"status":429,"body":{"detail":"Request was throttled. Expected `+
@@ -120,14 +121,14 @@ func TestFailedLoginsCountAsFailedRequestsOfTheirAddress(t *testing.T) {
 
 func TestALoginBehindATrustedProxyIsOfItsClient(t *testing.T) {
 	h := newHarness(t, nil)
-	h.retune(func(o *Options) {
+	h.retune(func(o *edge.Options) {
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32")}
 	})
 	h.account("alice")
 	h.key("alice", "office", event.AllPermissions, "10.1.2.0/24")
 	for from, want := range map[string]string{
 		"10.1.2.3": `"status":200`, "10.1.3.3": `"status":403`} {
-		p := &polled{h: h, path: streamPath + "?EIO=4&transport=polling"}
+		p := &polled{h: h, path: edge.StreamPath + "?EIO=4&transport=polling"}
 		a := h.do("GET", p.path, "", "", "X-Forwarded-For", from)
 		var open struct{ SID string }
 		worked(t, json.Unmarshal([]byte(a.body[1:]), &open))

@@ -26,6 +26,7 @@ import (
 	"exchange/actors"
 	"exchange/actors/metrics"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -34,7 +35,7 @@ type scraped map[string]*dto.MetricFamily
 
 // scraping gives a function that scrapes a gateway.
 func scraping(t *testing.T, g *Gateway) func() scraped {
-	g.opts.pollPatience = time.Minute // no scrape of a test lacks slow values
+	g.Options().PollPatience = time.Minute // no scrape of a test lacks slow values
 	ask := asOperator(t, g)
 	return func() scraped {
 		t.Helper()
@@ -89,9 +90,9 @@ func (s scraped) withAll(t *testing.T) scraped {
 	leads, observes := newFakeCluster(), newFakeCluster()
 	leads.view.Leader, observes.view.Observer = leads.view.Node, true
 	for _, cluster := range []operator.Cluster{leads, observes} {
-		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-			OperatorToken: operatorToken, Certificate: c, Cluster: cluster,
-			Folders: []Folder{{"data", t.TempDir()}}})
+		g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+			Connections: 10, OperatorToken: operatorToken, Certificate: c, Cluster: cluster,
+			Folders: []edge.Folder{{Name: "data", Path: t.TempDir()}}})
 		for name, f := range scraping(t, g)() {
 			if s[name] == nil {
 				s[name] = f
@@ -150,8 +151,8 @@ func TestTheScrapeIsCleanAndComplete(t *testing.T) {
 }
 
 func TestBeforeThereIsAnEngineThereIsAScrape(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-		OperatorToken: operatorToken, Build: Build{"v1.2.3", "abc"}})
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		OperatorToken: operatorToken, Build: edge.Build{Version: "v1.2.3", Commit: "abc"}})
 	s := scraping(t, g)()
 	if s.value("exchange_ready") != 0 ||
 		s.value("exchange_build_info", "version", "v1.2.3", "commit", "abc") != 1 ||
@@ -296,10 +297,10 @@ func TestRoutesArePatternsForAnyPath(t *testing.T) {
 	}
 	routes := map[string]bool{"unmatched": true, "malformed": true, "/metrics": true,
 		"/debug/pprof/{profile}": true, "/operator/v1/audit": true}
-	for path := range h.gateway.public.endpoints {
+	for path := range h.gateway.public.Table() {
 		routes[path] = true
 	}
-	for _, path := range siteRoutes() {
+	for _, path := range edge.SiteRoutes() {
 		routes[path] = true
 	}
 	for _, route := range operator.Routes() {
@@ -375,7 +376,7 @@ func testAStalledStoreIsInTheScrape(t *testing.T) {
 
 func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{1, 2} })
+		h, _ := limited(t, func(o *edge.Options) { o.PublicRate = perSecond(1, 2) })
 		scrape := scraping(t, h.gateway)
 		for range 5 {
 			h.do("GET", "/api/v1/currencies", "", "")
@@ -393,8 +394,8 @@ func TestConnectionsAndLimitsOnRatesAreInTheScrape(t *testing.T) {
 			t.Errorf("%v connections are open", got)
 		}
 
-		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 1,
-			OperatorToken: operatorToken})
+		g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+			Connections: 1, OperatorToken: operatorToken})
 		l := fasthttputil.NewInmemoryListener()
 		go g.Serve(l) //nolint:errcheck // ends with the listener
 		defer l.Close()
@@ -519,7 +520,7 @@ func TestServerFailureIsLoggedWithoutSecrets(t *testing.T) {
 	h, store := newStubborn(t, func(o *actors.Options) {
 		o.Timing.Stall, o.Timing.Request = 20*time.Millisecond, time.Second
 	})
-	h.retune(func(o *Options) {
+	h.retune(func(o *edge.Options) {
 		all := &slog.HandlerOptions{Level: slog.LevelDebug}
 		o.Log = slog.New(slog.NewTextHandler(logged, all))
 	})
@@ -574,7 +575,7 @@ func (c *captured) line(text string) string {
 func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 	logged := &captured{}
 	h, store := newStubborn(t, func(o *actors.Options) { o.Timing.Request = time.Second })
-	h.retune(func(o *Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) })
+	h.retune(func(o *edge.Options) { o.Log = slog.New(slog.NewTextHandler(logged, nil)) })
 	ask := asOperator(t, h.gateway)
 	defer store.block()()
 	a := ask("POST", "/operator/v1/deposits",
@@ -596,15 +597,15 @@ func TestAnOperatorsFailureIsNamedInTheLog(t *testing.T) {
 
 func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	logged, now := &captured{}, int64(0)
-	g := New(Options{Log: slog.New(slog.NewTextHandler(logged, nil)), BodyBytes: 1, HeaderBytes: 1,
-		Connections: 1, clock: func() int64 { return now }})
+	g := New(edge.Options{Log: slog.New(slog.NewTextHandler(logged, nil)), BodyBytes: 1,
+		HeaderBytes: 1,
+		Connections: 1, ForTests: edge.ForTests{Clock: func() int64 { return now }}})
 	fails := func(n int, f func(*api.Call)) (ids map[string]bool) {
 		ids = map[string]bool{}
 		for range n {
 			ctx := &fasthttp.RequestCtx{}
 			ctx.Request.SetRequestURI("/healthz")
-			g.handler(&endpoint{Operation: api.Operation{Method: "GET", Early: true, Run: f}},
-				false)(ctx)
+			g.HandlerOf(&api.Operation{Method: "GET", Early: true, Run: f})(ctx)
 			ids[string(ctx.Response.Header.Peek("X-Request-Id"))] = true
 		}
 		return ids
@@ -616,7 +617,7 @@ func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	if ids := fails(100, unavailable); len(ids) != 100 || ids[""] {
 		t.Errorf("%d answers of 100 are named", len(ids))
 	}
-	if n := strings.Count(logged.String(), "status=503"); n != failuresPerSecond {
+	if n := strings.Count(logged.String(), "status=503"); n != edge.FailuresPerSecond {
 		t.Errorf("%d of 100 are logged", n)
 	}
 	// These failures do not hide worse ones.
@@ -629,7 +630,8 @@ func TestAFloodOfFailuresIsLoggedInPart(t *testing.T) {
 	now += int64(time.Second)
 	id = slices.Collect(maps.Keys(fails(1, unavailable)))[0]
 	if line, want := logged.line(id),
-		fmt.Sprintf("not_logged_before=%d", 100-failuresPerSecond); !strings.Contains(line, want) {
+		fmt.Sprintf("not_logged_before=%d", 100-edge.FailuresPerSecond); !strings.Contains(line,
+		want) {
 		t.Errorf("the next second: %s, want %s", line, want)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"exchange/actors"
 	"exchange/actors/directory"
+	"exchange/gateway/edge"
+	"exchange/gateway/metrics"
 	"exchange/persistence"
 )
 
@@ -74,7 +76,7 @@ func TestSeriesOfPairsAndCurrenciesAreBounded(t *testing.T) {
 		o.Currencies, o.Pairs = []directory.Currency{{Code: "USDT", Sign: "$"}}, o.Pairs[:1]
 		rules := o.Pairs[0]
 		o.Pairs = nil
-		for i := range shownPairs + more {
+		for i := range metrics.ShownPairs + more {
 			code := fmt.Sprintf("C%c%c", 'A'+i/26, 'A'+i%26)
 			o.Currencies = append(o.Currencies, directory.Currency{Code: code, Sign: "c"})
 			rules.Name, rules.Base = code+"_USDT", code
@@ -82,13 +84,14 @@ func TestSeriesOfPairsAndCurrenciesAreBounded(t *testing.T) {
 		}
 	})
 	h.account("alice")
-	last := h.engine.Market(shownPairs + more).Name
+	last := h.engine.Market(metrics.ShownPairs + more).Name
 	base, _, _ := strings.Cut(last, "_")
 	h.deposit("alice", "10", base, "all")
 	h.post("alice", "/api/v1/order", order("sell", last, "1", "100")).must(t, 201)
 	s := scraping(t, h.gateway)()
-	for name, want := range map[string]int{"exchange_pair_open_orders": shownPairs + 1,
-		"exchange_pair_volume": shownPairs, "exchange_liabilities": shownCurrencies} {
+	for name, want := range map[string]int{"exchange_pair_open_orders": metrics.ShownPairs + 1,
+		"exchange_pair_volume": metrics.ShownPairs,
+		"exchange_liabilities": metrics.ShownCurrencies} {
 		if got := len(s.series(name)); got != want {
 			t.Errorf("%s has %d series, want %d", name, got, want)
 		}
@@ -130,10 +133,11 @@ func TestTheMemoryOfRedisIsInTheScrape(t *testing.T) {
 // Each process shows its own disks and the failures of its own archive, also without an engine.
 func TestDisksAndArchiveAreInTheScrapeOfEachNode(t *testing.T) {
 	cluster := newFakeCluster()
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 		OperatorToken: operatorToken, Cluster: cluster, Archive: damagedArchive{},
 		LogLost: func() uint64 { return 7 },
-		Folders: []Folder{{"data", t.TempDir()}, {"archive", t.TempDir() + "/gone"}}})
+		Folders: []edge.Folder{{Name: "data", Path: t.TempDir()},
+			{Name: "archive", Path: t.TempDir() + "/gone"}}})
 	s := scraping(t, g)()
 	free := s.value("exchange_disk_free_bytes", "folder", "data")
 	if size := s.value("exchange_disk_size_bytes"); !(free > 0) || size < free ||
@@ -154,7 +158,7 @@ func TestBackupAndAuditSurviveRestart(t *testing.T) {
 	h := moderated(t)
 	h.stop()
 	var kept []byte
-	h.tune = func(o *Options) {
+	h.tune = func(o *edge.Options) {
 		o.Tasks.Text = kept
 		o.Tasks.Keep = func(text []byte) error { kept = text; return nil }
 	}

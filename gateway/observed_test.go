@@ -14,6 +14,7 @@ import (
 	"exchange/actors/node"
 	"exchange/actors/observing"
 	"exchange/actors/seal"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 	"exchange/gateway/socketio/sockettest"
 	"exchange/persistence"
@@ -75,7 +76,7 @@ func (h *harness) observe(tick time.Duration) {
 		Tick: tick, Logger: quiet(), Listener: l,
 		Fatal: func(err error) { h.t.Error(err) }})
 	fails(err)
-	x.edge = New(Options{Log: quiet()})
+	x.edge = New(edge.Options{Log: quiet()})
 	o := h.options()
 	o.Edge = x.edge
 	x.node, err = node.Start(ctx, o)

@@ -12,6 +12,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/edge"
 	"exchange/gateway/openapi"
 )
 
@@ -26,8 +27,8 @@ type documented struct {
 // test meets its limits on rates, and the answers show them.
 func newDocumented(t *testing.T) *documented {
 	h := newHarness(t, nil)
-	h.retune(func(o *Options) {
-		every(o, Rate{1000, 100_000})
+	h.retune(func(o *edge.Options) {
+		every(o, perSecond(1000, 100_000))
 	})
 	for _, name := range []string{"alice", "bob"} {
 		email := ""
@@ -393,8 +394,8 @@ func (d *documented) failures() {
 	d.change = func(o *actors.Options) { o.Mail = nil }
 	d.start()
 	d.send("alice", "/api/v1/withdraw/", "address=bc1qexample&amount=0.25&currency=BTC", 503)
-	d.retune(func(o *Options) {
-		o.PublicRate, o.RateEntries, o.clock = Rate{1, 1}, 100, func() int64 { return 1 }
+	d.retune(func(o *edge.Options) {
+		o.PublicRate, o.RateEntries, o.Clock = perSecond(1, 1), 100, func() int64 { return 1 }
 	})
 	d.public("/api/v1/pairs/", 200)
 	d.public("/api/v1/pairs/", 429)

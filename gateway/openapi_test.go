@@ -18,6 +18,7 @@ import (
 
 	"exchange/actors/committed"
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/openapi"
 	"exchange/gateway/operator"
 	"exchange/gateway/params"
@@ -248,15 +249,15 @@ func TestEveryRouteAndMethodIsDescribedOnceAndNothingElse(t *testing.T) {
 	if len(openapi.Descriptions()) != len(described) {
 		t.Error("an operation is described twice")
 	}
-	for route, e := range New(Options{Log: quiet()}).public.endpoints {
+	for route, list := range New(edge.Options{Log: quiet()}).public.Table() {
 		path := route
 		if strings.HasPrefix(route, "/api/v1/") {
 			path += "/"
 		}
 		for _, method := range []string{"GET", "POST"} {
-			o := &e.Operation
-			if method == "POST" && e.change != nil {
-				o = e.change
+			o := list[0]
+			if method == "POST" && len(list) > 1 {
+				o = list[1]
 			}
 			what, has := method+" "+path, method == o.Method
 			if described[what] != has {
@@ -380,7 +381,7 @@ func TestTheDescribedSignatureIsAccepted(t *testing.T) {
 }
 
 // bare is a gateway without an engine.
-func bare(o Options) func(method, uri string, headers ...string) *fasthttp.Response {
+func bare(o edge.Options) func(method, uri string, headers ...string) *fasthttp.Response {
 	o.Log = quiet()
 	g := New(o)
 	return func(method, uri string, headers ...string) *fasthttp.Response {
@@ -390,7 +391,7 @@ func bare(o Options) func(method, uri string, headers ...string) *fasthttp.Respo
 		for i := 0; i+1 < len(headers); i += 2 {
 			ctx.Request.Header.Set(headers[i], headers[i+1])
 		}
-		g.public.route(ctx)
+		g.public.Route(ctx)
 		return &ctx.Response
 	}
 }
@@ -406,8 +407,8 @@ func headerOf(a *fasthttp.Response, name string) string {
 }
 
 func TestTheDocumentIsServedBeforeThereIsAnEngine(t *testing.T) {
-	do := bare(Options{Limits: Limits{PublicRate: Rate{PerSecond: 1, Burst: 10}}, RateEntries: 10,
-		clock: func() int64 { return 1 }})
+	do := bare(edge.Options{Limits: edge.Limits{PublicRate: edge.Rate{PerSecond: 1, Burst: 10}},
+		RateEntries: 10, ForTests: edge.ForTests{Clock: func() int64 { return 1 }}})
 	for i, path := range []string{"/api/openapi.json", "/api/openapi.json/",
 		"/api/openapi.json?format=json"} {
 		a := do("GET", path, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -206,7 +207,7 @@ func TestTheOperatorsDocumentHasTheRoutesAndNoOther(t *testing.T) {
 }
 
 func TestTheOperatorsDocumentIsServed(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
 		OperatorToken: operatorToken})
 	ask := asOperator(t, g) // before there is an engine
 	a := ask("GET", operator.DocumentPath, "")

@@ -12,13 +12,15 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
 // Attacks of strangers that reach the operator's listener.
 
 func TestAClientThatTriesTokensIsLimitedAndKeepsNoOtherOut(t *testing.T) {
-	h, clock := limited(t, func(*Options) {}) // the public API's limits are none of this listener's
+	// the public API's limits are none of this listener's
+	h, clock := limited(t, func(*edge.Options) {})
 	ask := asOperator(t, h.gateway)
 	as := func(token, address string) answer {
 		t.Helper()
@@ -53,7 +55,7 @@ func TestAClientThatTriesTokensIsLimitedAndKeepsNoOtherOut(t *testing.T) {
 	clock.pass(time.Second)
 	want("a second later", as("wrong", guesser), 401)
 	want("and at once", as("wrong", guesser), 429)
-	if n := h.gateway.operators.operator.Refused(); n != 3 {
+	if n := h.gateway.operators.Operator.Refused(); n != 3 {
 		t.Errorf("%d were counted", n)
 	}
 	h.do("GET", publicPath, "", "", from(guesser)...).is(t, 200, "the API")
@@ -89,7 +91,7 @@ func testNoBodyIsReadWithoutTheToken(t *testing.T) {
 // Only a client with the token may take an hour for an answer.
 func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		g, _ := slowServer(t, func(o *Options) { o.OperatorToken = operatorToken })
+		g, _ := slowServer(t, func(o *edge.Options) { o.OperatorToken = operatorToken })
 		l := newNetwork(t)
 		go g.ServeOperator(l) //nolint:errcheck // ends with the listener
 		c := dialed(t, l)
@@ -104,14 +106,14 @@ func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 			}
 		}
 		eventually(t, "its connection is given back", func() bool {
-			return g.operators.places.Open() == 0
+			return g.operators.Places.Open() == 0
 		})
 
 		var head fasthttp.RequestHeader
 		for token, want := range map[string]time.Duration{"": 0, "wrong": 0,
 			operatorToken: operator.StreamTimeout} {
 			head.Set("Authorization", "Bearer "+token)
-			if got := g.operators.head(&head).WriteTimeout; got != want {
+			if got := g.operators.Head(&head).WriteTimeout; got != want {
 				t.Errorf("with the token %q an answer may take %v", token, got)
 			}
 		}
@@ -120,8 +122,8 @@ func TestAClientThatTakesNoAnswersOfTheOperatorIsClosed(t *testing.T) {
 
 // reachedFrom is an operator's listener that accepts connections of any address.
 func reachedFrom(t *testing.T) *network {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10_000,
-		OperatorToken: operatorToken})
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+		Connections: 10_000, OperatorToken: operatorToken})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l := newNetwork(t)
 	go g.ServeOperator(l) //nolint:errcheck // ends with the listener
@@ -148,11 +150,11 @@ func TestTheOperatorsListenerHasPlacesOfItsOwn(t *testing.T) {
 				t.Errorf("%s: %q, %v", address, text, err)
 			}
 		}
-		for range operatorConnectionsPerAddress {
+		for range edge.OperatorConnectionsPerAddress {
 			in("192.0.2.1")
 		}
 		out("192.0.2.1")
-		for range OperatorConnections - operatorConnectionsPerAddress {
+		for range edge.OperatorConnections - edge.OperatorConnectionsPerAddress {
 			in("127.0.0.1")
 		}
 		out("127.0.0.1")
@@ -174,7 +176,7 @@ func keepsOperatorsIn(t *testing.T, secure bool) {
 	if !secure {
 		c = nil
 	}
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
 		Connections: 10_000, OperatorToken: operatorToken, OperatorCertificate: c})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
 	l := newNetwork(t)
@@ -201,13 +203,13 @@ func keepsOperatorsIn(t *testing.T, secure bool) {
 	served := []net.Conn{asked(dial(), operatorToken, starting)}
 	closedAfter(t, asked(dial(), "a guess", wrong))
 	eventually(t, "the guessing client has given its place back", func() bool {
-		return g.operators.places.Open() == 1
+		return g.operators.Places.Open() == 1
 	})
 	oldest := dialed(t, l)
-	for range OperatorConnections - 2 {
+	for range edge.OperatorConnections - 2 {
 		dialed(t, l)
 	}
-	for range OperatorConnections - 1 {
+	for range edge.OperatorConnections - 1 {
 		served = append(served, asked(dial(), operatorToken, starting))
 	}
 	if _, err := oldest.Read(make([]byte, 1)); err == nil {
@@ -216,12 +218,12 @@ func keepsOperatorsIn(t *testing.T, secure bool) {
 	for _, c := range served {
 		asked(c, operatorToken, starting)
 	}
-	if n := g.operators.places.Refused(); n != OperatorConnections-1 {
+	if n := g.operators.Places.Refused(); n != edge.OperatorConnections-1 {
 		t.Errorf("%d were closed", n)
 	}
 	dialed(t, l) // all earlier connections have shown the token
 	eventually(t, "one more is refused", func() bool {
-		return g.operators.places.Refused() == OperatorConnections
+		return g.operators.Places.Refused() == edge.OperatorConnections
 	})
 	asked(served[0], operatorToken, starting)
 	g.SetOperatorToken("another")

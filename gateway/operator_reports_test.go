@@ -178,7 +178,7 @@ func TestTheAuditOfARunningExchangeIsClean(t *testing.T) {
 	says(t, "a slip", ask("POST", "/operator/v1/audit", `{"archives":"/a"}`), 400,
 		refusal(`the body is not the JSON object that is expected: json: unknown field "archives"`))
 
-	h.gateway.operators.operator.SetArchive(damagedArchive{})
+	h.gateway.operators.Operator.SetArchive(damagedArchive{})
 	says(t, "another archive", ask("POST", "/operator/v1/audit", `{"archive":"/a"}`), 400,
 		refusal("the server archives to /archive, not to /a"))
 	want := `{"error":"replaying the archive: corrupt: stored data fails its checks","damaged":true}` +

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"exchange/actors"
+	"exchange/gateway/edge"
 )
 
 // asOperator gives a function that asks the operator's listener of a gateway, with the right token.
@@ -79,7 +80,7 @@ func refusal(text string) string {
 
 func TestTheOperatorNeedsItsToken(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.operators.operator.AllowGuesses() // as many guesses as there are headers
+	h.gateway.operators.Operator.AllowGuesses() // as many guesses as there are headers
 	ask := asOperator(t, h.gateway)
 	for _, header := range []string{"", "Authorization: ", "Authorization: Bearer",
 		"Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: " + operatorToken,
@@ -94,7 +95,8 @@ func TestTheOperatorNeedsItsToken(t *testing.T) {
 	says(t, "the right one", ask("GET", "/operator/v1/accounts", ""), 200, `{"accounts":[]}`)
 
 	// without a token no client is the operator
-	open := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
+	open := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+		Connections: 10})
 	open.SetEngine(h.engine)
 	says(t, "no token", asOperator(t, open)("GET", "/operator/v1/accounts", "",
 		"Authorization: Bearer "), 401, refusal("the bearer token is missing or wrong"))
@@ -457,7 +459,7 @@ func TestSecretsAppearInTheAnswerToKeyCreationAndNowhereElse(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h := newHarness(t, func(o *actors.Options) { o.Log = log })
 	h.account("alice")
-	g := New(Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 100,
+	g := New(edge.Options{Log: log, BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 100,
 		OperatorToken: operatorToken})
 	g.SetEngine(h.engine)
 	l := fasthttputil.NewInmemoryListener()

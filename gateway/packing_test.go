@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 )
 
 // plain returns the answer's body as it was before it was packed.
@@ -69,7 +70,7 @@ func TestLargePublicAnswersArePacked(t *testing.T) {
 // A packed answer for which the budget has no room is refused in plain text.
 func TestAPackedAnswerWithoutRoomIsRefusedPlainly(t *testing.T) {
 	h := newHarness(t, nil)
-	h.retune(func(o *Options) { o.AnswersBytes = 1 })
+	h.retune(func(o *edge.Options) { o.AnswersBytes = 1 })
 	sellers := []string{"alice", "bob", "carol"}
 	for _, name := range sellers {
 		h.account(name)

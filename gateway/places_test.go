@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/fasthttp/websocket"
+
+	"exchange/gateway/edge"
 )
 
 // A crowded exchange has a number of places, and trades.
 func crowded(t *testing.T, places int) (h *harness, l *network) {
 	h = traded(t)
-	h.retune(func(o *Options) { o.Connections = places })
-	h.gateway.public.places.SetSpare(0) // all clients of the tests are on this machine
+	h.retune(func(o *edge.Options) { o.Connections = places })
+	h.gateway.public.Places.SetSpare(0) // all clients of the tests are on this machine
 	return h, h.served()
 }
 
@@ -28,7 +30,7 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 			subscriber(t, fmt.Sprintf("127.0.0.%d", 11+i), l, "trades")
 		}
 		talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 503)
-		h.gateway.public.places.SetSpare(1)
+		h.gateway.public.Places.SetSpare(1)
 		for range 5 { // the spare place has an idle connection afterwards
 			talk(t, dialedFrom(t, "127.0.0.1", l), "GET", alive).is(t, 200)
 			h.gateway.idle(t, 1)
@@ -37,10 +39,10 @@ func TestASupervisorOfThisMachineFindsAPlace(t *testing.T) {
 }
 
 func TestThePublicListenerHasSparePlaces(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
-	spare := [...]int{g.public.places.SetSpare(0), g.operators.places.SetSpare(0),
-		g.watchers.places.SetSpare(0)}
-	if spare != [...]int{SpareConnections, 0, 0} || SpareConnections < 1 {
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
+	spare := [...]int{g.public.Places.SetSpare(0), g.operators.Places.SetSpare(0),
+		g.watchers.Places.SetSpare(0)}
+	if spare != [...]int{edge.SpareConnections, 0, 0} || edge.SpareConnections < 1 {
 		t.Errorf("%d", spare)
 	}
 }
@@ -74,7 +76,8 @@ func subscriber(t *testing.T, source string, l *network, channel string) *websoc
 	d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) {
 		return dialedFrom(t, source, l), nil
 	}}
-	c, resp, err := d.Dial("ws://exchange"+streamPath+"?EIO=4&transport=websocket", http.Header{})
+	c, resp,
+		err := d.Dial("ws://exchange"+edge.StreamPath+"?EIO=4&transport=websocket", http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +126,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		ask(owner, signedRequest("alice", h.nextNonce("alice")))
 		// shares an address with others
 		watcher := subscriber(t, "127.0.0.11", l, "trades.BTC_USDT")
-		poll := h.polled(streamPath) // in memory: its request goes over TCP
+		poll := h.polled(edge.StreamPath) // in memory: its request goes over TCP
 		poll.receives("40{")
 		held := dialedFrom(t, "127.0.0.12", l)
 		if _, err := io.WriteString(held,
@@ -132,12 +135,12 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 		}
 		g := h.gateway
 		eventually(t, "a request is under way", func() bool {
-			return g.public.places.Busy(netip.MustParseAddr("127.0.0.12")) == 1
+			return g.public.Places.Busy(netip.MustParseAddr("127.0.0.12")) == 1
 		})
-		taken := g.public.places.Open()
+		taken := g.public.Places.Open()
 		occupiers(t, l, places-taken)
 		eventually(t, "all places are taken",
-			func() bool { return g.public.places.Open() == places })
+			func() bool { return g.public.Places.Open() == places })
 		for i := range 3 * places {
 			c := dialedFrom(t, "127.0.0.2", l)
 			ask(c, alive)
@@ -162,7 +165,7 @@ func TestIdleConnectionsKeepNoClientOut(t *testing.T) {
 // idle waits until n connections could be given up.
 func (g *Gateway) idle(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, "connections are idle", func() bool { return g.public.places.Idle() == n })
+	eventually(t, "connections are idle", func() bool { return g.public.Places.Idle() == n })
 }
 
 // A client that gives a subscription up may lose its place again, and so may a client that never

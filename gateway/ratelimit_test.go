@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"exchange/core/event"
+	"exchange/gateway/edge"
 )
 
 // A testClock stands still until the test moves it.
@@ -24,11 +25,11 @@ func (c *testClock) pass(d time.Duration) { c.ns.Add(int64(d)) }
 
 // limited is the exchange of market, started again with limits on requests a second. The peer of
 // all its connections is 0.0.0.0, which is a proxy that is trusted: see from.
-func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
+func limited(t *testing.T, rates func(*edge.Options)) (*harness, *testClock) {
 	h, c := traded(t), &testClock{}
-	h.retune(func(o *Options) {
+	h.retune(func(o *edge.Options) {
 		rates(o)
-		o.RateEntries, o.clock = 1000, c.ns.Load
+		o.RateEntries, o.Clock = 1000, c.ns.Load
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
 			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
 	})
@@ -36,10 +37,10 @@ func limited(t *testing.T, rates func(*Options)) (*harness, *testClock) {
 }
 
 // every sets all limits on requests to one rate, and lets the pages of the API pass.
-func every(o *Options, rate Rate) {
+func every(o *edge.Options, rate edge.Rate) {
 	o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate, o.FailureRate, o.ProbeRate = rate, rate,
 		rate, rate, rate, rate
-	o.DocsRate = Rate{PerSecond: 1_000_000_000, Burst: 1_000_000_000}
+	o.DocsRate = edge.Rate{PerSecond: 1_000_000_000, Burst: 1_000_000_000}
 	if o.RateEntries == 0 {
 		o.RateEntries = 100
 	}
@@ -90,7 +91,8 @@ func throttled(t *testing.T, what string, a answer, limit, reset int) {
 }
 
 func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testing.T) {
-	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 2, Burst: 3} })
+	h, clock := limited(t,
+		func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 2, Burst: 3} })
 	get := func(address string) answer { return h.do("GET", publicPath, "", "", from(address)...) }
 	const me, other = "192.0.2.1", "192.0.2.2"
 	served(t, "first", get(me), 200, 3, 2, 1)
@@ -125,8 +127,9 @@ func TestExactlyABurstOfPublicRequestsPassesAndThenTheRateOfTheAddress(t *testin
 // A path that does not exist, and bytes that are no request, cost the address as much as a good
 // request.
 func TestUnknownPathsCountAsPublicRequests(t *testing.T) {
-	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 1} })
-	h.gateway.opts.TrustedProxies = nil // all come from 0.0.0.0
+	h, clock := limited(t,
+		func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 1, Burst: 1} })
+	h.gateway.Options().TrustedProxies = nil // all come from 0.0.0.0
 	raw := func(method, text string) func() answer {
 		return func() answer { return h.raw(method, text) }
 	}
@@ -163,9 +166,9 @@ func TestUnknownPathsCountAsPublicRequests(t *testing.T) {
 	for _, query := range []string{"", "?EIO=4&transport=carrier-pigeon",
 		"?EIO=3&transport=polling", "?EIO=4&transport=websocket",
 		"?EIO=4&transport=polling&sid=none"} {
-		h.do("GET", streamPath+query, "", "").is(t, 400, "stream", query)
+		h.do("GET", edge.StreamPath+query, "", "").is(t, 400, "stream", query)
 		throttled(t, "public after stream"+query, h.do("GET", publicPath, "", ""), 1, 1)
-		a := h.do("GET", streamPath+query, "", "")
+		a := h.do("GET", edge.StreamPath+query, "", "")
 		if retry := string(a.header.Peek("Retry-After")); a.status != 403 || retry != "1" {
 			t.Errorf("stream%s, again: %d %s, Retry-After %q", query, a.status, a.body, retry)
 		}
@@ -177,9 +180,9 @@ func TestUnknownPathsCountAsPublicRequests(t *testing.T) {
 }
 
 func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
-	h, clock := limited(t, func(o *Options) {
-		o.ReadRate, o.CommandRate, o.CancelRate = Rate{1, 4}, Rate{1, 3}, Rate{1, 2}
-		o.PublicRate, o.FailureRate = Rate{1, 5}, Rate{1, 6}
+	h, clock := limited(t, func(o *edge.Options) {
+		o.ReadRate, o.CommandRate, o.CancelRate = perSecond(1, 4), perSecond(1, 3), perSecond(1, 2)
+		o.PublicRate, o.FailureRate = perSecond(1, 5), perSecond(1, 6)
 	})
 	h.key("bob", "second", event.PermissionRead)
 	placing := order("buy", "BTC_USDT", "1", "0.01")
@@ -236,9 +239,9 @@ func TestReadsCommandsAndCancelsHaveLimitsOfTheirOwn(t *testing.T) {
 }
 
 func TestWrongSignaturesCountAgainstTheirAddressAlone(t *testing.T) {
-	h, clock := limited(t, func(o *Options) {
-		every(o, Rate{PerSecond: 1, Burst: 3})
-		o.FailureRate = Rate{PerSecond: 1, Burst: 9}
+	h, clock := limited(t, func(o *edge.Options) {
+		every(o, edge.Rate{PerSecond: 1, Burst: 3})
+		o.FailureRate = edge.Rate{PerSecond: 1, Burst: 9}
 	})
 	h.key("bob", "elsewhere", event.AllPermissions, "198.51.100.0/24")
 	nonce := uint64(100)
@@ -302,7 +305,7 @@ func TestWrongSignaturesCountAgainstTheirAddressAlone(t *testing.T) {
 }
 
 func TestRatesAreCheckedInTheirOrder(t *testing.T) {
-	h, clock := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 1}) })
+	h, clock := limited(t, func(o *edge.Options) { every(o, edge.Rate{PerSecond: 1, Burst: 1}) })
 	h.key("bob", "reader", event.PermissionRead)
 	served(t, "the address's token", h.do("GET", publicPath, "", ""), 200, 1, 0, 1)
 	throttled(t, "address before query", h.do("GET", publicPath+"?%zz", "", ""), 1, 1)
@@ -330,17 +333,17 @@ func TestRatesAreCheckedInTheirOrder(t *testing.T) {
 }
 
 func TestALimitMayBeSwitchedOff(t *testing.T) {
-	for name, off := range map[string]func(o *Options){
-		"public":   func(o *Options) { o.PublicRate = Rate{} },
-		"reads":    func(o *Options) { o.ReadRate = Rate{} },
-		"commands": func(o *Options) { o.CommandRate = Rate{} },
-		"cancels":  func(o *Options) { o.CancelRate = Rate{} },
-		"failures": func(o *Options) { o.FailureRate = Rate{} },
-		"probes":   func(o *Options) { o.ProbeRate = Rate{} },
-		"":         func(*Options) {},
+	for name, off := range map[string]func(o *edge.Options){
+		"public":   func(o *edge.Options) { o.PublicRate = edge.Rate{} },
+		"reads":    func(o *edge.Options) { o.ReadRate = edge.Rate{} },
+		"commands": func(o *edge.Options) { o.CommandRate = edge.Rate{} },
+		"cancels":  func(o *edge.Options) { o.CancelRate = edge.Rate{} },
+		"failures": func(o *edge.Options) { o.FailureRate = edge.Rate{} },
+		"probes":   func(o *edge.Options) { o.ProbeRate = edge.Rate{} },
+		"":         func(*edge.Options) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := limited(t, func(o *Options) { every(o, Rate{1, 1}); off(o) })
+			h, _ := limited(t, func(o *edge.Options) { every(o, perSecond(1, 1)); off(o) })
 			for kind, ask := range map[string]func() answer{
 				"public": func() answer {
 					return h.do("GET", publicPath, "", "",
@@ -374,7 +377,7 @@ func TestALimitMayBeSwitchedOff(t *testing.T) {
 // A flood of probes from elsewhere is refused, and those of a supervisor on this machine, and of
 // the proxies in front, never are.
 func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
-	h, clock := limited(t, func(o *Options) { every(o, Rate{PerSecond: 1, Burst: 2}) })
+	h, clock := limited(t, func(o *edge.Options) { every(o, edge.Rate{PerSecond: 1, Burst: 2}) })
 	for _, path := range []string{"/healthz", "/readyz"} {
 		get := func(headers ...string) answer { return h.do("GET", path, "", "", headers...) }
 		served(t, path, get(from("192.0.2.1")...), 200, 2, 1, 1)
@@ -388,21 +391,21 @@ func TestProbesHaveALimitOfTheirOwnAndTheSupervisorNone(t *testing.T) {
 			h.do("GET", publicPath, "", "", from("192.0.2.1")...), 200, 2, 1, 1)
 		clock.pass(time.Hour)
 	}
-	h.gateway.opts.TrustedProxies = nil
+	h.gateway.Options().TrustedProxies = nil
 	for path, remote := range map[string]string{"/healthz": "127.0.0.1", "/readyz": "::1"} {
 		for range 5 {
 			ctx := probing(path, remote)
-			if h.gateway.public.route(ctx); ctx.Response.StatusCode() != 200 {
+			if h.gateway.public.Route(ctx); ctx.Response.StatusCode() != 200 {
 				t.Errorf("%s from %s: %d", path, remote, ctx.Response.StatusCode())
 			}
 		}
 	}
 	// A proxy elsewhere may claim to forward for this machine. That is not this machine.
-	h.gateway.opts.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
+	h.gateway.Options().TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
 	for i := range 3 {
 		ctx := probing("/healthz", "192.0.2.1")
 		ctx.Request.Header.Set("X-Forwarded-For", "127.0.0.1")
-		if h.gateway.public.route(ctx); (ctx.Response.StatusCode() == 429) != (i == 2) {
+		if h.gateway.public.Route(ctx); (ctx.Response.StatusCode() == 429) != (i == 2) {
 			t.Errorf("probe %d: %d", i, ctx.Response.StatusCode())
 		}
 	}
@@ -418,9 +421,9 @@ func probing(path, remote string) *fasthttp.RequestCtx {
 }
 
 func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
-	o := Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-		clock: func() int64 { return 0 }}
-	every(&o, Rate{1, 1})
+	o := edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
+		ForTests: edge.ForTests{Clock: func() int64 { return 0 }}}
+	every(&o, perSecond(1, 1))
 	g := New(o)
 	l := fasthttputil.NewInmemoryListener()
 	go g.Serve(l) //nolint:errcheck // ends with the listener
@@ -440,12 +443,13 @@ func TestTheLimitHoldsBeforeThereIsAnEngine(t *testing.T) {
 			t.Errorf("%d %s\n%s", a.status, a.body, a.header)
 		}
 	}
-	get(streamPath).is(t, 429, "stream")
+	get(edge.StreamPath).is(t, 429, "stream")
 	served(t, "alive", get("/healthz"), 200, 1, 0, 1)
 }
 
 func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
-	h, _ := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 100, Burst: 200} })
+	h, _ := limited(t,
+		func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 100, Burst: 200} })
 	c := must(h.listener.Dial())
 	defer c.Close()
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", publicPath)
@@ -462,7 +466,8 @@ func TestTheHeadersAreSpelledAsDocumented(t *testing.T) {
 }
 
 func TestAClientBehindATrustedProxyIsKnownByItsOwnAddress(t *testing.T) {
-	h, clock := limited(t, func(o *Options) { o.PublicRate = Rate{PerSecond: 1, Burst: 2} })
+	h, clock := limited(t,
+		func(o *edge.Options) { o.PublicRate = edge.Rate{PerSecond: 1, Burst: 2} })
 	remaining := func(lines ...string) string {
 		t.Helper()
 		text := "GET " + publicPath + " HTTP/1.1\r\nHost: x\r\n"
@@ -499,7 +504,7 @@ func TestAClientBehindATrustedProxyIsKnownByItsOwnAddress(t *testing.T) {
 }
 
 func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
-	h, _ := limited(t, func(*Options) {})
+	h, _ := limited(t, func(*edge.Options) {})
 	h.key("bob", "office", event.AllPermissions, "198.51.100.0/24")
 	get := func(headers ...string) int {
 		return h.do("GET", privatePath, "", "",
@@ -517,115 +522,56 @@ func TestTheAllowListOfAKeyGoesByTheClientsAddress(t *testing.T) {
 	f("pretending to be there", get(from("198.51.100.7, 203.0.113.7")...), 403)
 	f("from the proxy", get(), 403)
 	trusting := h.tune
-	h.retune(func(o *Options) { trusting(o); o.TrustedProxies = nil })
+	h.retune(func(o *edge.Options) { trusting(o); o.TrustedProxies = nil })
 	f("a header of a client that is no trusted proxy", get(from("198.51.100.7")...), 403)
-}
-
-func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {
-	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
-		netip.MustParsePrefix("fd00::/8")}
-	peer := netip.MustParseAddr("10.0.0.1")
-	f := func(want string, lines ...string) {
-		t.Helper()
-		var b [][]byte
-		for _, l := range lines {
-			b = append(b, []byte(l))
-		}
-		if got := forwarded(b, trusted, peer); got.String() != want {
-			t.Errorf("%.100q: got %s, want %s", lines, got, want)
-		}
-	}
-	f("10.0.0.1")
-	f("10.0.0.1", "")
-	f("10.0.0.1", " , ,, ")
-	f("192.0.2.1", "192.0.2.1")
-	f("192.0.2.1", "\t192.0.2.1 ")
-	f("192.0.2.1", ",192.0.2.1,, ")
-	f("192.0.2.2", "192.0.2.1,192.0.2.2")
-	f("192.0.2.2", "192.0.2.1", "192.0.2.2")
-	f("192.0.2.1", "192.0.2.1,10.2.2.2", "fd00::1", "10.3.3.3")
-	f("192.0.2.1", "192.0.2.1:0")
-	f("2001:db8::1", "[2001:db8::1]:65535")
-	f("192.0.2.1", "::ffff:192.0.2.1, ::ffff:10.0.0.2")
-	f("fd00::1", "fd00::1, 10.9.9.9")
-	f("10.9.9.9", "10.9.9.9")
-	for _, garbage := range []string{"x", "192.0.2.1 192.0.2.2", "192.0.2", "192.0.2.256",
-		"192.0.2.01", "192.0.2.1:", "192.0.2.1:65536", "[2001:db8::1", "fe80::1%eth0",
-		"[fe80::1%eth0]:1",
-		"192.0.2.1/32", "\"192.0.2.1\"", "192.0.2.1;", "for=192.0.2.1", "\x00", "\xff\xfe",
-		strings.Repeat("1", 10_000)} {
-		f("10.0.0.1", garbage)
-		f("10.0.0.1", "192.0.2.1, "+garbage)
-		f("10.0.0.1", "192.0.2.1", garbage+",10.0.0.2")
-		f("192.0.2.9", garbage+",192.0.2.9")
-		f("192.0.2.9", garbage, "192.0.2.9")
-	}
-	// Only a bounded part of its end is read, in all lines together.
-	chain := strings.Repeat("10.0.0.2,", (maxForwarded-len("192.0.2.1,"))/len("10.0.0.2,"))
-	f("192.0.2.1", "192.0.2.1,"+chain)
-	f("192.0.2.1", "192.0.2.1", chain)
-	f("10.0.0.1", "192.0.2.1,"+chain+chain)
-	f("10.0.0.1", "192.0.2.1", chain, chain)
-	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded))
-	// cut before a comma
-	f("10.0.0.1", "192.0.2.1,"+strings.Repeat(" ", maxForwarded-len("10.0.0.2")-1)+"10.0.0.2")
-	for pad := range 40 { // a truncated address is not mistaken for another
-		f := forwarded([][]byte{[]byte(
-			"6.6.6.6,192.0.2.123" + strings.Repeat(" ", pad) + "," + chain)}, trusted,
-			peer).String()
-		if f != "192.0.2.123" && f != "10.0.0.1" {
-			t.Errorf("%d blanks: %s", pad, f)
-		}
-	}
 }
 
 // A node of a cluster has the limits of each of its terms. Requests already counted by an unchanged
 // limit stay counted.
 func TestLimitsThatChangeCountFromTheNextEngineOn(t *testing.T) {
-	h, _ := limited(t, func(o *Options) {
-		o.PublicRate, o.CommandRate = Rate{PerSecond: 1, Burst: 3}, Rate{PerSecond: 1, Burst: 5}
+	h, _ := limited(t, func(o *edge.Options) {
+		o.PublicRate, o.CommandRate = edge.Rate{PerSecond: 1, Burst: 3},
+			edge.Rate{PerSecond: 1, Burst: 5}
 	})
 	public := func() answer { return h.do("GET", publicPath, "", "", from("192.0.2.1")...) }
 	rated(t, "the first one", public(), 3, 2, 1)
-	again := func(change func(*Limits)) {
+	again := func(change func(*edge.Limits)) {
 		t.Helper()
-		l := h.gateway.opts.Limits
+		l := h.gateway.Options().Limits
 		change(&l)
 		h.gateway.SetFollower(nil, nil)
 		h.gateway.SetLimits(l)
 		h.gateway.SetEngine(h.engine)
 	}
-	again(func(l *Limits) { l.CommandRate, l.Stream.OrdersInFlight = Rate{2, 4}, 9 })
+	again(func(l *edge.Limits) { l.CommandRate, l.Stream.OrdersInFlight = perSecond(2, 4), 9 })
 	rated(t, "a limit that stays", public(), 3, 1, 2)
 	info := decode[exchangeInfo](t, h.do("GET", "/api/v1/exchange-info/", "", "",
 		from("192.0.2.2")...))
 	if r := info.Limits.Rates["commands"]; r == nil || r.PerSecond != 2 || r.Burst != 4 {
 		t.Errorf("clients receive %+v", r)
 	}
-	again(func(l *Limits) { l.PublicRate = Rate{1, 4} })
+	again(func(l *edge.Limits) { l.PublicRate = perSecond(1, 4) })
 	rated(t, "another limit", public(), 4, 1, 3)
-	again(func(l *Limits) { l.PublicRate = Rate{} })
+	again(func(l *edge.Limits) { l.PublicRate = edge.Rate{} })
 	rated(t, "without a limit", public(), 0, 0, 0)
 }
 
 func TestAnAddressIsFoundWithoutAllocating(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1,
-		Limits: Limits{PublicRate: Rate{1, 1}}, RateEntries: 10})
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1, HeaderBytes: 1, Connections: 1,
+		Limits: edge.Limits{PublicRate: perSecond(1, 1)}, RateEntries: 10})
 	ctx := orderRequest(jsonType, "{}", "")
 	ctx.Request.Header.Set("X-Forwarded-For", "192.0.2.1, 10.0.0.1")
 	measure := func(what, want string) {
 		t.Helper()
-		r := newRequest(g.edge, ctx)
-		if n := testing.AllocsPerRun(100, func() { r.from = netip.Addr{}; r.address() }); n != 0 &&
-			!raceDetector {
+		if n := testing.AllocsPerRun(100, func() { g.AddressOf(ctx) }); n != 0 && !raceDetector {
 			t.Errorf("%s: %v allocations", what, n)
 		}
-		if got := r.address().String(); got != want {
+		if got := g.AddressOf(ctx).String(); got != want {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
 	measure("no proxy", "0.0.0.0")
-	g.opts.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
+	g.Options().TrustedProxies = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/32"),
 		netip.MustParsePrefix("10.0.0.0/8")}
 	measure("a proxy", "192.0.2.1")
 }

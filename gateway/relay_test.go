@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"exchange/actors/node"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -48,7 +49,7 @@ func newPassing(t *testing.T) *passing {
 
 // node makes the gateway of b, with a token of its own.
 func (p *passing) node(token string) *Gateway {
-	g := New(Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 100,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 64 << 10, HeaderBytes: 8 << 10, Connections: 100,
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, OperatorToken: token, Cluster: p.b})
 	g.SetFollower(nil, nil)
 	return g
@@ -206,7 +207,7 @@ func TestLeaderChecksTokenAgain(t *testing.T) {
 	if a.status != 429 || string(a.header.Peek("Retry-After")) == "" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if n := p.gateway.operators.operator.Refused(); n != 1 {
+	if n := p.gateway.operators.Operator.Refused(); n != 1 {
 		t.Errorf("%d refusals are counted", n)
 	}
 	a = asOperator(t, p.follower)("GET", "/operator/v1/accounts", "")

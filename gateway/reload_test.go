@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exchange/actors"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -28,7 +29,7 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 	h := newHarness(t, nil)
 	h.stop()
 	r := &reloads{}
-	h.tune = func(o *Options) { o.Reload = r }
+	h.tune = func(o *edge.Options) { o.Reload = r }
 	h.start()
 	ask := asOperator(t, h.gateway)
 	const path = "/operator/v1/config/reload"
@@ -68,8 +69,8 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 
 // Limits and instructions change while clients are served, and each answer has one or the other.
 func TestLimitsChangeUnderLoad(t *testing.T) {
-	h, _ := limited(t, func(o *Options) {
-		o.PublicRate, o.ReadRate = Rate{1000, 1000}, Rate{1000, 1000}
+	h, _ := limited(t, func(o *edge.Options) {
+		o.PublicRate, o.ReadRate = perSecond(1000, 1000), perSecond(1000, 1000)
 		o.DepositInstructions = map[string]string{"BTC": "one"}
 	})
 	stop, served := make(chan struct{}), make(chan struct{}, 1)
@@ -90,10 +91,10 @@ func TestLimitsChangeUnderLoad(t *testing.T) {
 			}
 		}
 	})
-	l := h.gateway.opts.Limits
+	l := h.gateway.Options().Limits
 	for i := range 100 {
 		<-served
-		l.ReadRate = Rate{1000 + i, 1000 + i}
+		l.ReadRate = perSecond(1000+i, 1000+i)
 		l.PublicRate = l.ReadRate
 		now := l
 		all.Go(func() { h.gateway.SetLimits(now) })
@@ -103,7 +104,7 @@ func TestLimitsChangeUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	l.ReadRate = Rate{2000, 2000}
+	l.ReadRate = perSecond(2000, 2000)
 	h.gateway.SetLimits(l)
 	a := h.get("alice", "/api/v1/exchange-info/")
 	if i := decode[exchangeInfo](t, a); i.Limits.Rates["reads"].Burst != 2000 ||
@@ -119,7 +120,7 @@ func TestMetricsShowReloads(t *testing.T) {
 	if began < 1.7e9 {
 		t.Errorf("the configuration counts since %v", began)
 	}
-	h.gateway.configured.at.Store(7)
+	h.gateway.SetConfigured(7)
 	for _, x := range []struct {
 		taken bool
 		stale float64

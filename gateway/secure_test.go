@@ -19,6 +19,7 @@ import (
 
 	"github.com/fasthttp/websocket"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 	"exchange/gateway/tlstest"
 )
@@ -29,7 +30,7 @@ func secureExchange(t *testing.T, log *slog.Logger) (h *harness, a *tlstest.Auth
 	t.Helper()
 	h = newHarness(t, nil)
 	a, folder, c := newCertificate(t, time.Now().Add(30*aDay), log)
-	h.retune(func(o *Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second })
+	h.retune(func(o *edge.Options) { o.Certificate, o.ReadTimeout = c, 20*time.Second })
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	go h.gateway.Serve(l) //nolint:errcheck // ends with the listener
 	h.account("alice")
@@ -66,7 +67,7 @@ func subscribed(t *testing.T, a *tlstest.Authority, address, channels string) *l
 	t.Helper()
 	d := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: a.Pool()},
 		HandshakeTimeout: 20 * time.Second}
-	c, _, err := d.Dial("wss://"+address+streamPath+"?EIO=4&transport=websocket", nil)
+	c, _, err := d.Dial("wss://"+address+edge.StreamPath+"?EIO=4&transport=websocket", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,8 @@ func TestTheAPIAndTheStreamAreServedOverTLS(t *testing.T) {
 	if resp.StatusCode != 200 || !strings.Contains(body, `"id":1,`) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	resp, body = fetch(t, client, "GET", "https://"+address+streamPath+"?EIO=4&transport=polling",
-		"")
+	resp, body = fetch(t, client, "GET",
+		"https://"+address+edge.StreamPath+"?EIO=4&transport=polling", "")
 	if resp.StatusCode != 200 || !strings.HasPrefix(body, `0{"sid"`) {
 		t.Errorf("polling: %d %s", resp.StatusCode, body)
 	}
@@ -163,7 +164,7 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 		cert, key := a.PairOf(private, 2, time.Now().Add(-time.Hour), time.Now().Add(30*aDay))
 		tlstest.Replace(t, certFile, cert)
 		tlstest.Replace(t, keyFile, key)
-		h.gateway.opts.Certificate.Reload()
+		h.gateway.Options().Certificate.Reload()
 		good := 0
 		for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 			if s.SupportedVersions[0] == tls.VersionTLS13 {
@@ -204,8 +205,8 @@ func TestOldProtocolsAndWeakSuitesAreRefused(t *testing.T) {
 
 func TestTheOperatorsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	serve := func(address string, c *listen.Certificate) (string, <-chan error) {
-		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10,
-			OperatorToken: operatorToken, OperatorCertificate: c})
+		g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+			Connections: 10, OperatorToken: operatorToken, OperatorCertificate: c})
 		l := must(net.Listen("tcp", address))
 		t.Cleanup(func() { g.Shutdown(time.Minute); l.Close() })
 		ended := make(chan error, 1)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 	"exchange/gateway/openapi"
 	"exchange/web"
@@ -26,7 +27,7 @@ func assets(page []byte) (list []string) {
 }
 
 func TestTheRootLeadsToTheTerminal(t *testing.T) {
-	do := bare(Options{})
+	do := bare(edge.Options{})
 	for _, method := range []string{"GET", "HEAD"} {
 		a := do(method, "/")
 		if a.StatusCode() != 302 || string(a.Header.Peek("Location")) != "/trade" ||
@@ -37,8 +38,8 @@ func TestTheRootLeadsToTheTerminal(t *testing.T) {
 }
 
 func TestEachPageHasTheHeadersThatGuardIt(t *testing.T) {
-	plain := bare(Options{})
-	tls := bare(Options{Certificate: new(listen.Certificate)})
+	plain := bare(edge.Options{})
+	tls := bare(edge.Options{Certificate: new(listen.Certificate)})
 	for _, address := range web.Addresses() {
 		for _, path := range []string{address, address + "/", address + "?pair=ETH_USDT"} {
 			for what, do := range map[string]func(string, string, ...string) *fasthttp.Response{
@@ -81,7 +82,7 @@ func TestEachPageHasTheHeadersThatGuardIt(t *testing.T) {
 }
 
 func TestAPageComesInTheLookThatItsCookiesAskFor(t *testing.T) {
-	do := bare(Options{})
+	do := bare(edge.Options{})
 	for cookie, look := range map[string]string{"": `data-theme="" data-palette=""`,
 		"theme=dark":                         `data-theme="dark" data-palette=""`,
 		"other=1; palette=blue; theme=light": `data-theme="light" data-palette="blue"`,
@@ -104,7 +105,7 @@ func TestAPageComesInTheLookThatItsCookiesAskFor(t *testing.T) {
 }
 
 func TestAFileIsKeptForEverAndAnotherVersionIsNotFound(t *testing.T) {
-	do := bare(Options{})
+	do := bare(edge.Options{})
 	list := assets(do("GET", "/trade").Body())
 	if len(list) < 10 {
 		t.Fatalf("the page names %q", list)
@@ -150,8 +151,9 @@ func TestAFileIsKeptForEverAndAnotherVersionIsNotFound(t *testing.T) {
 
 // Without pages their addresses are answered like any unknown one.
 func TestThePagesMayBeSwitchedOff(t *testing.T) {
-	files := assets(bare(Options{})("GET", "/trade").Body())
-	do := bare(Options{NoPages: true, DemoMails: func() ([]web.Mail, error) { return nil, nil }})
+	files := assets(bare(edge.Options{})("GET", "/trade").Body())
+	do := bare(edge.Options{NoPages: true,
+		DemoMails: func() ([]web.Mail, error) { return nil, nil }})
 	want := do("GET", "/nowhere")
 	for _, path := range slices.Concat(web.Addresses(), files, []string{"/", web.MailsAddress,
 		web.Folder}) {
@@ -170,9 +172,9 @@ func TestThePagesMayBeSwitchedOff(t *testing.T) {
 // An office behind one address opens the pages, and its programs have all their requests still.
 func TestPagesCountForThemselvesAlone(t *testing.T) {
 	clock := new(testClock)
-	do := bare(Options{RateEntries: 10, clock: clock.ns.Load,
-		Limits: Limits{PublicRate: Rate{PerSecond: 1, Burst: 2},
-			WebRate: Rate{PerSecond: 1000, Burst: 10 * leastVisit}}})
+	do := bare(edge.Options{RateEntries: 10, ForTests: edge.ForTests{Clock: clock.ns.Load},
+		Limits: edge.Limits{PublicRate: edge.Rate{PerSecond: 1, Burst: 2},
+			WebRate: edge.Rate{PerSecond: 1000, Burst: 10 * edge.LeastVisit}}})
 	for i := range 10 {
 		if a := do("HEAD", "/trade"); a.StatusCode() != 200 {
 			t.Fatalf("visit %d: %d", i, a.StatusCode())
@@ -194,11 +196,11 @@ func TestPagesCountForThemselvesAlone(t *testing.T) {
 		t.Errorf("the API, a third time: %d", a.StatusCode())
 	}
 	sum := 0
-	do = bare(Options{})
+	do = bare(edge.Options{})
 	for _, path := range append(assets(do("GET", "/trade").Body()), "/trade") {
 		sum += len(do("GET", path, "Accept-Encoding", "gzip").Body())
 	}
-	if visits := DefaultWebRate.Burst / sum; visits < 200 {
+	if visits := edge.DefaultWebRate.Burst / sum; visits < 200 {
 		t.Errorf("%d browsers may open the page at once; it has %d bytes", visits, sum)
 	}
 }
@@ -221,7 +223,7 @@ func TestPagesNeedNoEngine(t *testing.T) {
 	h.gateway.SetFollower(nil, nil)
 	pages("follows", 503)
 	h.gateway.SetEngine(h.engine)
-	if a := bare(Options{})("GET", "/trade"); a.StatusCode() != 200 {
+	if a := bare(edge.Options{})("GET", "/trade"); a.StatusCode() != 200 {
 		t.Errorf("before there is an engine: %d", a.StatusCode())
 	}
 }
@@ -240,7 +242,7 @@ func TestTheOperatorsListenerServesNoPage(t *testing.T) {
 // A page in a sandbox has an origin of its own. So the page at /docs makes cross-origin requests,
 // which the API must allow.
 func TestThePageOfTheAPIHasAnOriginOfItsOwn(t *testing.T) {
-	do := bare(Options{})
+	do := bare(edge.Options{})
 	if got := headerOf(do("GET", "/docs"), "Content-Security-Policy"); !strings.HasSuffix(got,
 		"; sandbox allow-scripts allow-forms allow-popups") {
 		t.Errorf("its policy is %q", got)
@@ -259,12 +261,12 @@ func TestThePageOfTheAPIHasAnOriginOfItsOwn(t *testing.T) {
 
 // The demo's mails are shown as text, in the demo alone.
 func TestTheDemoAloneShowsItsMails(t *testing.T) {
-	if a := bare(Options{})("GET", web.MailsAddress); a.StatusCode() != 404 {
+	if a := bare(edge.Options{})("GET", web.MailsAddress); a.StatusCode() != 404 {
 		t.Errorf("an exchange that is no demo: %d %s", a.StatusCode(), a.Body())
 	}
 	var list []web.Mail
 	var fails error
-	do := bare(Options{Log: slog.New(slog.DiscardHandler),
+	do := bare(edge.Options{Log: slog.New(slog.DiscardHandler),
 		DemoMails: func() ([]web.Mail, error) { return list, fails }})
 	shows := func(want string) {
 		t.Helper()
@@ -272,7 +274,7 @@ func TestTheDemoAloneShowsItsMails(t *testing.T) {
 		if a.StatusCode() != 200 || !bytes.Contains(a.Body(), []byte(want)) ||
 			!bytes.Contains(a.Body(), []byte(`data-theme="dark"`)) ||
 			headerOf(a, "Cache-Control") != "no-store" ||
-			headerOf(a, "Content-Security-Policy") != pagePolicy {
+			headerOf(a, "Content-Security-Policy") != edge.PagePolicy {
 			t.Errorf("%d %s\n%s", a.StatusCode(), a.Header.String(), a.Body())
 		}
 	}

@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 	"exchange/gateway/socketio/sockettest"
 )
 
 // Clients that hold connections without using them.
 
 // A slowServer has two seconds for a request, for an answer and between two of them.
-func slowServer(t *testing.T, change func(*Options)) (g *Gateway, l *network) {
+func slowServer(t *testing.T, change func(*edge.Options)) (g *Gateway, l *network) {
 	t.Helper()
-	o := Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000,
+	o := edge.Options{Log: quiet(), BodyBytes: 1 << 20, HeaderBytes: 8 << 10, Connections: 1000,
 		ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
 	if change != nil {
 		change(&o)
@@ -159,7 +160,7 @@ func testSlowSenderIsRefusedAndOthersServed(t *testing.T) {
 				t.Error("no client was served meanwhile")
 			}
 			eventually(t, "all connections are given back", func() bool {
-				return g.public.places.Open() == 0
+				return g.public.Places.Open() == 0
 			})
 			return
 		default:
@@ -193,14 +194,14 @@ func TestAnswerIsNotLostWithTheNextRequest(t *testing.T) {
 // connection.
 func TestABodyIsAskedForAlsoAfterALongPause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		g, l := slowServer(t, func(o *Options) {
+		g, l := slowServer(t, func(o *edge.Options) {
 			o.IdleTimeout, o.ReadTimeout = 20*time.Second, 20*time.Second
 		})
 		c := dialed(t, l)
 		talk(t, c, "GET", alive).must(t, 200)
 		answered := time.Now()
 		eventually(t, "the time for the answer is over", func() bool {
-			return time.Since(answered) > g.opts.WriteTimeout*3/2
+			return time.Since(answered) > g.Options().WriteTimeout*3/2
 		})
 		if _, err := io.WriteString(c,
 			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: "+
@@ -235,7 +236,7 @@ func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
 			}
 		}
 		eventually(t, "both are given back", func() bool {
-			return g.public.places.Open() == 0
+			return g.public.Places.Open() == 0
 		})
 	})
 }
@@ -243,7 +244,7 @@ func TestAConnectionThatSendsNothingIsClosed(t *testing.T) {
 func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		_, _, certificate := newCertificate(t, time.Now().Add(aDay), quiet())
-		g, l := slowServer(t, func(o *Options) { o.Certificate = certificate })
+		g, l := slowServer(t, func(o *edge.Options) { o.Certificate = certificate })
 		for name, begin := range map[string]string{"nothing": "",
 			"a part of a greeting": "\x16\x03\x01\x02\x00\x01\x00", "no greeting": alive} {
 			c := dialed(t, l)
@@ -261,7 +262,7 @@ func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 				t.Errorf("%s is answered %q", name, text)
 			}
 		}
-		eventually(t, "all are given back", func() bool { return g.public.places.Open() == 0 })
+		eventually(t, "all are given back", func() bool { return g.public.Places.Open() == 0 })
 	})
 }
 
@@ -281,7 +282,7 @@ func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 			}
 		}
 		eventually(t, "its connection is given back", func() bool {
-			return g.public.places.Open() == 0
+			return g.public.Places.Open() == 0
 		})
 	})
 }
@@ -289,7 +290,7 @@ func TestAClientThatTakesNoAnswersIsClosed(t *testing.T) {
 func TestNoAddressTakesAllPlaces(t *testing.T) { bubble(t, testNoAddressTakesAllPlaces) }
 
 func testNoAddressTakesAllPlaces(t *testing.T) {
-	g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 20,
+	g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 20,
 		ConnectionsPerAddress: 3,
 		TrustedProxies:        []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	t.Cleanup(func() { g.Shutdown(time.Minute) })
@@ -321,7 +322,7 @@ func testNoAddressTakesAllPlaces(t *testing.T) {
 		stays(c)
 	}
 	of[2].Close()
-	eventually(t, "its place is free", func() bool { return g.public.places.Open() == 3 })
+	eventually(t, "its place is free", func() bool { return g.public.Places.Open() == 3 })
 	in("192.0.2.1")
 	stays(of[3])
 
@@ -329,7 +330,7 @@ func testNoAddressTakesAllPlaces(t *testing.T) {
 		stays(in("10.1.2.3"))
 		in("127.0.0.1")
 	}
-	if n, refused := g.public.places.Open(), g.public.places.Refused(); n != 14 || refused != 2 {
+	if n, refused := g.public.Places.Open(), g.public.Places.Refused(); n != 14 || refused != 2 {
 		t.Errorf("%d connections are open, %d were closed for others", n, refused)
 	}
 }
@@ -338,8 +339,8 @@ func testNoAddressTakesAllPlaces(t *testing.T) {
 func TestALingeringCloseMakesRoom(t *testing.T) { bubble(t, testALingeringCloseMakesRoom) }
 
 func testALingeringCloseMakesRoom(t *testing.T) {
-	g, l := slowServer(t, func(o *Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
-	g.public.places.SetSpare(0) // the test's clients are on this machine
+	g, l := slowServer(t, func(o *edge.Options) { o.Connections = 4; o.BodyBytes = 1 << 10 })
+	g.public.Places.SetSpare(0) // the test's clients are on this machine
 	for range 4 {
 		talk(t, dialed(t, l), "POST",
 			"POST /api/v1/order HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").is(t, 413)
@@ -347,7 +348,7 @@ func testALingeringCloseMakesRoom(t *testing.T) {
 	for range 20 {
 		c := dialed(t, l)
 		talk(t, c, "GET", alive).is(t, 200)
-		if open, lingering := g.public.places.Lingering(); open > 4 || lingering > open {
+		if open, lingering := g.public.Places.Lingering(); open > 4 || lingering > open {
 			t.Errorf("%d are open, %d of them lingering", open, lingering)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exchange/gateway/api"
+	"exchange/gateway/edge"
 )
 
 // converse sends bytes on a new connection and reads all answers until the server closes it. So the
@@ -306,7 +307,7 @@ func TestTheOperatorsListenerIsAsStrict(t *testing.T) {
 func TestBytesAfterABodyNameNoAddress(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := newHarness(t, nil)
-		h.retune(func(o *Options) {
+		h.retune(func(o *edge.Options) {
 			o.TrustedProxies = []netip.Prefix{
 				netip.MustParsePrefix("127.0.0.0/8")}
 		})

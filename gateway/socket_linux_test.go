@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 )
 
@@ -70,7 +71,7 @@ func TestOverTheSocketTheUserCountsAndNoTokenIsNeeded(t *testing.T) {
 		!strings.Contains(text, fmt.Sprintf("olga from user id %d", os.Geteuid())) {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, _ := askSocket(t, c, "GET", metricsPath, ""); status != 200 {
+	if status, _ := askSocket(t, c, "GET", edge.MetricsPath, ""); status != 200 {
 		t.Errorf("metrics: %d", status)
 	}
 }

@@ -9,12 +9,13 @@ import (
 
 	"exchange/actors"
 	"exchange/core/event"
+	"exchange/gateway/edge"
 )
 
 // loggedIn returns a client of the stream that is logged in with the key of an account.
 func (h *harness) loggedIn(account string) *polled {
 	h.t.Helper()
-	p := h.polled(streamPath)
+	p := h.polled(edge.StreamPath)
 	if got := p.logsIn("key-"+account, "secret-"+account); !strings.HasPrefix(got,
 		`{"status":200,`) {
 		h.t.Fatal(got)
@@ -90,7 +91,7 @@ func socketAnswers(t *testing.T, h *harness) {
 func TestASocketNeedsALoginAndThePermissionForOrders(t *testing.T) {
 	h := traded(t)
 	h.key("bob", "reader", event.PermissionRead)
-	p := h.polled(streamPath)
+	p := h.polled(edge.StreamPath)
 	args := "," + jsonOf(order("buy", "BTC_USDT", "1", "7"))
 	if got := p.asks("order", args); got !=
 		`{"status":401,"body":{"detail":"This socket is not logged in."}}` {
@@ -181,7 +182,7 @@ func TestASocketWithMoreCommandsThanMayWaitLivesThroughAStoreThatHangs(t *testin
 			o.Timing.Stall, o.Timing.Request = time.Minute, time.Second
 			o.Limits.InFlight, o.Limits.InFlightCancels, o.Limits.InFlightPerAccount = 1000, 10, 500
 		})
-		h.retune(func(o *Options) {
+		h.retune(func(o *edge.Options) {
 			o.Stream.OrdersInFlight, o.Stream.PingInterval, o.Stream.PingTimeout = 4,
 				50*time.Millisecond, 5*time.Second
 			o.Stream.MessagesPerSecond = -1

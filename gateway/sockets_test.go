@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/gateway/edge"
 )
 
 // A polled client speaks Engine.IO by polling.
@@ -68,13 +70,13 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 	h := newHarness(t, nil)
 	h.account("alice")
 	h.deposit("alice", "10", "BTC", "r")
-	for _, path := range []string{streamPath, bookPath} {
+	for _, path := range []string{edge.StreamPath, edge.BookPath} {
 		p := h.polled(path)
 		p.say(`42["subscribe","ticker.BTC_USDT","book_BTC_USDT","nothing"]`)
 		p.receives(`40{"sid":"`, `subscribe.error",{"channel":"nothing"`)
 		p.receives(`42["ticker",{"timestamp"`)
 	}
-	silent, early := h.polled(bookPath), h.polled(streamPath)
+	silent, early := h.polled(edge.BookPath), h.polled(edge.StreamPath)
 	early.say(`42["subscribe","trades"]`)
 	early.receives("subscribe.success")
 	h.post("alice", "/api/v1/order/", order("sell", "BTC_USDT", "1", "100")).must(t, 201)
@@ -83,28 +85,31 @@ func TestBothAddressesHaveAllChannels(t *testing.T) {
 
 func TestTheStreamBeforeThereIsAnEngineAndAfterwards(t *testing.T) {
 	h := newHarness(t, nil)
-	h.gateway.stream.sockets.Store(nil)
-	if a := h.do("GET", streamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 ||
+	h.gateway.ForgetStream()
+	if a := h.do("GET", edge.StreamPath+"?EIO=4&transport=polling", "", ""); a.status != 503 ||
 		string(a.header.Peek("Retry-After")) == "" ||
 		string(a.header.Peek("Access-Control-Allow-Origin")) != "*" {
 		t.Errorf("%d %s %s", a.status, a.body, a.header)
 	}
 	h.gateway.SetEngine(h.engine)
-	h.polled(streamPath)
-	h.gateway.stream.close()
-	h.do("GET", streamPath+"?EIO=4&transport=polling", "", "").is(t, 503)
+	h.polled(edge.StreamPath)
+	h.gateway.CloseStream()
+	h.do("GET", edge.StreamPath+"?EIO=4&transport=polling", "", "").is(t, 503)
 }
 
 func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	h := newHarness(t, nil)
 	var now int64
-	h.retune(func(o *Options) {
-		o.PublicRate, o.RateEntries, o.clock = Rate{1, 3}, 1024, func() int64 { return now }
+	h.retune(func(o *edge.Options) {
+		o.PublicRate, o.RateEntries, o.Clock = perSecond(1, 3), 1024, func() int64 { return now }
 		o.Stream.ConnectionsPerAddress = 4
 	})
-	shake := func() answer { return h.do("GET", streamPath+"?EIO=4&transport=polling", "", "") }
+	shake := func() answer {
+		return h.do("GET", edge.StreamPath+"?EIO=4&transport=polling", "",
+			"")
+	}
 	for range 3 {
-		h.polled(streamPath) // packets and polls do not count
+		h.polled(edge.StreamPath) // packets and polls do not count
 	}
 	if a := shake(); a.status != 403 ||
 		a.body != `{"code":4,"message":"too many requests, come back later"}` {
@@ -113,7 +118,7 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 	h.do("GET", "/api/v1/currencies/", "", "").is(t, 429,
 		"public requests have a limit of their own")
 	now += int64(10 * time.Second)
-	h.polled(streamPath)
+	h.polled(edge.StreamPath)
 	if a := shake(); a.status != 403 || !strings.Contains(a.body, "connections from this address") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -122,8 +127,8 @@ func TestHandshakesAreLimitedByAddress(t *testing.T) {
 // A body that is too large is refused with the protocol's answer, and the session stays.
 func TestAStreamBodyThatIsTooLarge(t *testing.T) {
 	h := newHarness(t, nil)
-	p := h.polled(streamPath)
-	n := h.gateway.opts.BodyBytes + 1 // the server hangs up before it has read all
+	p := h.polled(edge.StreamPath)
+	n := h.gateway.Options().BodyBytes + 1 // the server hangs up before it has read all
 	a := h.raw("POST", fmt.Sprintf(
 		"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
 		p.path, n, strings.Repeat("x", n)))

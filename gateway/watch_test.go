@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 	"exchange/gateway/operator"
 )
@@ -19,7 +20,7 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 		for _, want := range []string{"", token} {
 			h := newHarness(t, nil)
 			h.gateway.SetMetricsToken(want)
-			h.gateway.operators.operator.AllowGuesses() // as many guesses as there are paths
+			h.gateway.operators.Operator.AllowGuesses() // as many guesses as there are paths
 			l := newNetwork(t)
 			t.Cleanup(func() { l.Close() })
 			go h.gateway.ServeMetrics(l) //nolint:errcheck // ends with the listener
@@ -38,18 +39,19 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 				right = "Authorization: Bearer " + want + "\r\n"
 				for _, wrong := range []string{"", "Authorization: Bearer wrong\r\n",
 					"Authorization: Bearer " + operatorToken + "\r\n"} {
-					if status, text := ask("GET", metricsPath, wrong); status != 401 ||
+					if status, text := ask("GET", edge.MetricsPath, wrong); status != 401 ||
 						strings.Contains(text, "exchange_") {
 						t.Errorf("%q: %d %s", wrong, status, text)
 					}
 				}
 			}
-			if status, text := ask("GET", metricsPath, right); status != 200 ||
+			if status, text := ask("GET", edge.MetricsPath, right); status != 200 ||
 				!strings.Contains(text, "exchange_orders_accepted_total") {
 				t.Errorf("%d %s", status, text)
 			}
-			for _, path := range []string{"GET " + pprofPath + "/heap", "GET /operator/v1/accounts",
-				"POST " + metricsPath, "GET /healthz", "GET /api/v1/pairs/"} {
+			for _, path := range []string{"GET " + edge.PprofPath + "/heap",
+				"GET /operator/v1/accounts",
+				"POST " + edge.MetricsPath, "GET /healthz", "GET /api/v1/pairs/"} {
 				method, path, _ := strings.Cut(path, " ")
 				if status, text := ask(method, path, right); status != 404 {
 					t.Errorf("%s %s: %d %s", method, path, status, text)
@@ -62,7 +64,7 @@ func TestTheMetricsListenerHasMetricsAlone(t *testing.T) {
 func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const token = "a-token-of-the-metrics-0123456789"
-		h, clock := limited(t, func(*Options) {})
+		h, clock := limited(t, func(*edge.Options) {})
 		h.gateway.SetMetricsToken(token)
 		l := newNetwork(t)
 		t.Cleanup(func() { l.Close() })
@@ -99,7 +101,8 @@ func TestWrongTokensOfTheMetricsAreLimited(t *testing.T) {
 
 func TestTheMetricsListenerIsPlainOnLoopbackOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		g := New(Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10, Connections: 10})
+		g := New(edge.Options{Log: quiet(), BodyBytes: 1 << 10, HeaderBytes: 1 << 10,
+			Connections: 10})
 		l := newNetwork(t)
 		l.at = &net.TCPAddr{IP: net.IPv4zero}
 		if err := g.ServeMetrics(l); !errors.Is(err, listen.ErrPlain) {

@@ -24,6 +24,7 @@ import (
 	"exchange/core/money"
 	"exchange/core/trading"
 	"exchange/gateway"
+	"exchange/gateway/edge"
 	"exchange/gateway/encode"
 	"exchange/gateway/socketio"
 	"exchange/persistence"
@@ -189,10 +190,10 @@ func (s *source) start(dir string) error {
 		return err
 	}
 	s.address, s.listener = tcp.Addr().String(), &remembering{Listener: tcp}
-	g := gateway.New(gateway.Options{Log: log, BodyBytes: 64 << 10, HeaderBytes: 8 << 10,
+	g := gateway.New(edge.Options{Log: log, BodyBytes: 64 << 10, HeaderBytes: 8 << 10,
 		Connections: 65_536, IdleTimeout: time.Minute,
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute,
-		Limits: gateway.Limits{Stream: gateway.StreamOptions{Connections: 20_000,
+		Limits: edge.Limits{Stream: edge.StreamOptions{Connections: 20_000,
 			ConnectionsPerAddress: 20_000}}})
 	g.SetEngine(s.engine)
 	go g.Serve(s.listener) //nolint:errcheck // it ends with the process

@@ -17,7 +17,7 @@ import (
 	"exchange/core/event"
 	"exchange/core/money"
 	"exchange/core/state"
-	"exchange/gateway"
+	"exchange/gateway/edge"
 )
 
 var demoDeposits = []struct {
@@ -30,10 +30,10 @@ const demoOperator = "the demo"
 
 // demoKeys returns the keys of its pages. Anybody opens these, in several tabs too, so the keys
 // allow parallel use.
-func demoKeys() (keys []gateway.DemoKey) {
+func demoKeys() (keys []edge.DemoKey) {
 	for _, name := range demomarket.Accounts {
 		key := demomarket.ParallelKey(name)
-		keys = append(keys, gateway.DemoKey{Account: name, Key: key,
+		keys = append(keys, edge.DemoKey{Account: name, Key: key,
 			Secret: demomarket.Secret(key)})
 	}
 	return keys

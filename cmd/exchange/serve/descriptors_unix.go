@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"syscall"
 
-	"exchange/gateway"
+	"exchange/gateway/edge"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	storeDescriptors = 692
 	// keptDescriptors are these, the operator's, and the public listener's spare places. Each
 	// listener accepts one more connection, to refuse it.
-	keptDescriptors = storeDescriptors + gateway.OperatorConnections + gateway.SpareConnections + 2
+	keptDescriptors = storeDescriptors + edge.OperatorConnections + edge.SpareConnections + 2
 	// leastConnections is the least number of connections of an exchange.
 	leastConnections = 64
 )

@@ -13,7 +13,7 @@ import (
 	"exchange/cmd/exchange/cli"
 	"exchange/config"
 	"exchange/core/state"
-	"exchange/gateway"
+	"exchange/gateway/edge"
 	"exchange/mail"
 )
 
@@ -51,12 +51,12 @@ func demoFiles(cfg *config.Config) *mail.Files {
 const shownMails = 50
 
 // demoMails returns the reader of the demo's mails for their page.
-func demoMails(cfg *config.Config) func() ([]gateway.DemoMail, error) {
+func demoMails(cfg *config.Config) func() ([]edge.DemoMail, error) {
 	files := demoFiles(cfg)
-	return func() (list []gateway.DemoMail, err error) {
+	return func() (list []edge.DemoMail, err error) {
 		kept, err := files.Newest(shownMails)
 		for _, m := range kept {
-			list = append(list, gateway.DemoMail{Time: m.Time, To: m.To, Subject: m.Subject,
+			list = append(list, edge.DemoMail{Time: m.Time, To: m.To, Subject: m.Subject,
 				Text: m.Text})
 		}
 		return list, err

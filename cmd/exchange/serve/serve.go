@@ -25,6 +25,7 @@ import (
 	"exchange/config"
 	"exchange/core/state"
 	"exchange/gateway"
+	"exchange/gateway/edge"
 	"exchange/gateway/listen"
 	"exchange/persistence"
 	"exchange/persistence/archive"
@@ -444,9 +445,9 @@ func retention(cfg *config.Config) (keep persistence.Retention) {
 	return keep
 }
 
-func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
+func gatewayOptions(cfg *config.Config, log *slog.Logger) edge.Options {
 	l, t := &cfg.Limits, &cfg.Timing
-	o := gateway.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes),
+	o := edge.Options{Log: log, BodyBytes: l.BodyBytes, AnswersBytes: int64(l.AnswersBytes),
 		HeaderBytes: l.HeaderBytes, Connections: l.Connections,
 		ConnectionsPerAddress: l.ConnectionsPerAddress,
 		IdleTimeout:           config.Ms(t.IdleTimeoutMs), ReadTimeout: config.Ms(t.ReadTimeoutMs),
@@ -461,22 +462,22 @@ func gatewayOptions(cfg *config.Config, log *slog.Logger) gateway.Options {
 	}
 	o.DepositInstructions = depositInstructions(cfg)
 	version := cli.BuildVersion()
-	o.Build = gateway.Build{Version: version.Version, Commit: version.Commit}
+	o.Build = edge.Build{Version: version.Version, Commit: version.Commit}
 	return o
 }
 
 // rate returns a limit on requests; 0 a second: none.
-func rate(perSecond, burst int) gateway.Rate {
+func rate(perSecond, burst int) edge.Rate {
 	if perSecond == 0 {
-		return gateway.Rate{}
+		return edge.Rate{}
 	}
-	return gateway.Rate{PerSecond: perSecond, Burst: burst}
+	return edge.Rate{PerSecond: perSecond, Burst: burst}
 }
 
 // gatewayLimits returns the gateway's limits of the market part.
-func gatewayLimits(cfg *config.Config) (o gateway.Limits) {
+func gatewayLimits(cfg *config.Config) (o edge.Limits) {
 	l, s := &cfg.Limits, &cfg.Stream
-	o.Stream = gateway.StreamOptions{Connections: s.Connections,
+	o.Stream = edge.StreamOptions{Connections: s.Connections,
 		ConnectionsPerAddress: s.ConnectionsPerAddress,
 		MessagesPerSecond:     s.MessagesPerSecond, QueueBytes: s.QueueBytes,
 		Stall: config.Ms(s.StallMs), Interval: config.Ms(s.IntervalMs),
@@ -488,8 +489,8 @@ func gatewayLimits(cfg *config.Config) (o gateway.Limits) {
 		o.CommandRate = rate(l.CommandRate, l.CommandBurst)
 		o.CancelRate = rate(l.CancelRate, l.CancelBurst)
 		o.FailureRate = rate(l.FailureRate, l.FailureBurst)
-		o.ProbeRate, o.DocsRate = gateway.DefaultProbeRate, gateway.DefaultDocsRate
-		o.WebRate = gateway.DefaultWebRate
+		o.ProbeRate, o.DocsRate = edge.DefaultProbeRate, edge.DefaultDocsRate
+		o.WebRate = edge.DefaultWebRate
 	}
 	return o
 }

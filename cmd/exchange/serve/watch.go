@@ -9,7 +9,7 @@ import (
 
 	"exchange/cmd/exchange/cli"
 	"exchange/config"
-	"exchange/gateway"
+	"exchange/gateway/edge"
 	"exchange/gateway/operator"
 )
 
@@ -34,14 +34,14 @@ func tasksIn(dir string, log *slog.Logger) operator.Memory {
 }
 
 // writtenFolders are those whose disks must not be full.
-func writtenFolders(cfg *config.Config) []gateway.Folder {
-	list := []gateway.Folder{{Name: "data", Path: cfg.Data}}
+func writtenFolders(cfg *config.Config) []edge.Folder {
+	list := []edge.Folder{{Name: "data", Path: cfg.Data}}
 	store := cfg.PebbleFolder()
 	if store != "" && filepath.Clean(store) != filepath.Clean(cfg.Data) {
-		list = append(list, gateway.Folder{Name: "store", Path: store})
+		list = append(list, edge.Folder{Name: "store", Path: store})
 	}
 	if cfg.Archive != "" {
-		list = append(list, gateway.Folder{Name: "archive", Path: cfg.Archive})
+		list = append(list, edge.Folder{Name: "archive", Path: cfg.Archive})
 	}
 	return list
 }

@@ -1,0 +1,7 @@
+package metrics
+
+// Bounds of series, for tests of gateway.
+const (
+	ShownPairs      = shownPairs
+	ShownCurrencies = shownCurrencies
+)
