@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"exchange/actors/committed"
 	"exchange/core/money"
 	"exchange/core/state"
+	"exchange/prove/harness"
 )
 
 // The scenarios are the specification of the exchange in examples: scripts of what users and
@@ -56,7 +56,7 @@ import (
 // Run with -rewrite to rewrite the output, and read the difference.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
-		bubble(t, func(t *testing.T) { scenario(t, path) })
+		harness.Bubble(t, func(t *testing.T) { scenario(t, path) })
 	})
 }
 
@@ -66,7 +66,7 @@ func scenario(t *testing.T, path string) {
 	time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
 	var change func(*actors.Options)
 	post := &postman{}
-	h := newHarness(t, func(o *actors.Options) {
+	h := harness.New(t, func(o *actors.Options) {
 		o.Mail = post.take
 		if change != nil {
 			change(o)
@@ -81,21 +81,21 @@ func scenario(t *testing.T, path string) {
 		switch d.Cmd {
 		case "open":
 			for _, a := range d.CmdArgs {
-				h.accountAt(a.Key, strings.Join(a.Vals, ""))
+				h.AccountAt(a.Key, strings.Join(a.Vals, ""))
 			}
 			return "ok"
 		case "limits":
 			change = s.limits()
-			h.stop()
-			h.start()
+			h.Stop()
+			h.Start()
 			return "ok"
 		case "restart", "crash":
 			if d.Cmd == "crash" {
-				h.crash()
+				h.Crash()
 			} else {
-				h.stop()
+				h.Stop()
 			}
-			h.start()
+			h.Start()
 			return "ok"
 		}
 		out := s.run()
@@ -106,8 +106,8 @@ func scenario(t *testing.T, path string) {
 
 // rest waits until both sides are equal: triggered orders may be in flight.
 func (s script) rest() {
-	if err := atRest(s.h.engine); err != nil {
-		s.h.t.Fatalf("%s: after %s: %v", s.d.Pos, s.d.Cmd, err)
+	if err := harness.AtRest(s.h.Engine); err != nil {
+		s.h.T.Fatalf("%s: after %s: %v", s.d.Pos, s.d.Cmd, err)
 	}
 }
 
@@ -127,10 +127,10 @@ func (p *postman) take(_ context.Context, m *actors.Mail) error {
 
 // delivered waits until all mails are sent, and returns them.
 func (s script) delivered() []actors.Mail {
-	eventually(s.h.t.(*testing.T), "all mails are sent", func() bool {
+	harness.Eventually(s.h.T.(*testing.T), "all mails are sent", func() bool {
 		q := &committed.Outbox{Limit: 1}
-		if err := s.h.engine.Ask(q, nil, 0); err != nil {
-			s.h.t.Fatal(err)
+		if err := s.h.Engine.Ask(q, nil, 0); err != nil {
+			s.h.T.Fatal(err)
 		}
 		return len(q.Mails) == 0
 	})
@@ -166,14 +166,14 @@ func (s script) code(withdrawal string) string {
 }
 
 type script struct {
-	h    *harness
+	h    *harness.Exchange
 	d    *datadriven.TestData
 	post *postman
 }
 
 func (s script) arg(i int) string {
 	if i >= len(s.d.CmdArgs) {
-		s.d.Fatalf(s.h.t.(*testing.T), "argument %d is missing", i+1)
+		s.d.Fatalf(s.h.T.(*testing.T), "argument %d is missing", i+1)
 	}
 	return s.d.CmdArgs[i].Key
 }
@@ -214,7 +214,7 @@ func (s script) limits() func(*actors.Options) {
 			case "price_tick": // of BTC_USDT
 				tick, err := money.ParsePrice(a.Vals[0])
 				if err != nil {
-					s.h.t.Fatal(err)
+					s.h.T.Fatal(err)
 				}
 				o.Pairs[0].PriceTick = tick
 			case "price_band": // of BTC_USDT, as are the collars
@@ -228,7 +228,7 @@ func (s script) limits() func(*actors.Options) {
 			case "amount_step": // of BTC_USDT
 				step, err := money.ParseAmount(a.Vals[0])
 				if err != nil {
-					s.h.t.Fatal(err)
+					s.h.T.Fatal(err)
 				}
 				o.Pairs[0].AmountStep = step
 			case "open_orders_per_account":
@@ -253,7 +253,7 @@ func (s script) limits() func(*actors.Options) {
 func (s script) rate(text string) money.Rate {
 	r, err := money.ParseRate(text)
 	if err != nil {
-		s.h.t.Fatal(err)
+		s.h.T.Fatal(err)
 	}
 	return r
 }
@@ -262,8 +262,8 @@ func (s script) run() string {
 	h := s.h
 	switch s.d.Cmd {
 	case "deposit":
-		amount := must(money.ParseAmount(s.arg(1)))
-		a, err := h.engine.Deposit("test", s.arg(0), s.arg(2), amount,
+		amount := harness.Must(money.ParseAmount(s.arg(1)))
+		a, err := h.Engine.Deposit("test", s.arg(0), s.arg(2), amount,
 			s.option("reference", s.d.Pos))
 		switch {
 		case err != nil:
@@ -281,47 +281,47 @@ func (s script) run() string {
 	case "settings":
 		return s.setting("/api/v1/trading-settings/")
 	case "info":
-		return show(h.do("GET", "/api/v1/exchange-info/", "", ""))
+		return show(h.Do("GET", "/api/v1/exchange-info/", "", ""))
 	case "book":
-		a := h.do("GET", "/api/v1/orderbook/"+s.option("pair", "BTC_USDT")+"/"+s.query(), "", "")
+		a := h.Do("GET", "/api/v1/orderbook/"+s.option("pair", "BTC_USDT")+"/"+s.query(), "", "")
 		out := strings.NewReplacer(`{"sell":[`, "sell: ", `],"buy":[`, "\nbuy:  ", `]}`, "", `},{`,
 			"}\n      {").Replace(show(a))
-		return out + "\nX-Update-Id: " + string(a.header.Peek("X-Update-Id"))
+		return out + "\nX-Update-Id: " + string(a.Header.Peek("X-Update-Id"))
 	case "balances":
-		return show(h.get(s.arg(0), "/api/v1/wallets/"+s.query()))
+		return show(h.Get(s.arg(0), "/api/v1/wallets/"+s.query()))
 	case "orders":
-		return show(h.get(s.arg(0), "/api/v1/orders/own/"+s.query()))
+		return show(h.Get(s.arg(0), "/api/v1/orders/own/"+s.query()))
 	case "order":
 		return s.order()
 	case "trades":
-		return show(h.do("GET", "/api/v1/exchanges/"+s.query(), "", ""))
+		return show(h.Do("GET", "/api/v1/exchanges/"+s.query(), "", ""))
 	case "own-trades":
-		return show(h.get(s.arg(0), "/api/v1/exchanges/own/"+s.query()))
+		return show(h.Get(s.arg(0), "/api/v1/exchanges/own/"+s.query()))
 	case "ticker":
-		return show(h.do("GET", "/api/v1/ticker/?pair="+s.option("pair", "BTC_USDT"), "", ""))
+		return show(h.Do("GET", "/api/v1/ticker/?pair="+s.option("pair", "BTC_USDT"), "", ""))
 	case "withdraw":
 		form := "address=" + s.option("to", "somewhere") + "&amount=" + s.arg(1)
 		if id := s.option("id", ""); id != "" {
 			form += "&client_id=" + id
 		}
-		return show(h.post(s.arg(0), "/api/v1/withdraw/", form+"&currency="+s.arg(2)))
+		return show(h.Post(s.arg(0), "/api/v1/withdraw/", form+"&currency="+s.arg(2)))
 	case "confirm":
 		code := s.option("code", s.code(s.arg(1)))
 		if code == "plain" {
 			code = strings.ToLower(strings.ReplaceAll(s.code(s.arg(1)), "-", ""))
 		}
-		return show(h.post(s.arg(0), "/api/v1/withdraw-confirm/",
+		return show(h.Post(s.arg(0), "/api/v1/withdraw-confirm/",
 			"code="+code+"&withdraw="+s.arg(1)))
 	case "cancel-withdraw":
-		return show(h.post(s.arg(0), "/api/v1/withdraw-cancel/", "withdraw="+s.arg(1)))
+		return show(h.Post(s.arg(0), "/api/v1/withdraw-cancel/", "withdraw="+s.arg(1)))
 	case "withdraws", "deposits", "fees":
-		return show(h.get(s.arg(0), "/api/v1/"+s.d.Cmd+"/"+s.query()))
+		return show(h.Get(s.arg(0), "/api/v1/"+s.d.Cmd+"/"+s.query()))
 	case "mails":
 		return s.mails()
 	case "operator":
 		return s.operate()
 	}
-	s.d.Fatalf(h.t.(*testing.T), "unknown command %s", s.d.Cmd)
+	s.d.Fatalf(h.T.(*testing.T), "unknown command %s", s.d.Cmd)
 	return ""
 }
 
@@ -344,18 +344,18 @@ func (s script) trade() string {
 			given["all"] = "1"
 		}
 	}
-	return show(s.h.post(s.arg(0), path, s.form(given)))
+	return show(s.h.Post(s.arg(0), path, s.form(given)))
 }
 
 // batch sends the lines of the input as items, and shows a result a line.
 func (s script) batch() string {
-	a := s.h.batch(s.arg(0), strings.Split(s.d.Input, "\n")...)
-	if a.status != 200 {
+	a := s.h.Batch(s.arg(0), strings.Split(s.d.Input, "\n")...)
+	if a.Status != 200 {
 		return show(a)
 	}
 	var lines []string
-	for _, r := range results(s.h.t, a) {
-		lines = append(lines, show(answer{status: r.Status, body: string(r.Body)}))
+	for _, r := range harness.Results(s.h.T, a) {
+		lines = append(lines, show(harness.Answer{Status: r.Status, Body: string(r.Body)}))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -385,7 +385,7 @@ func (s script) fields() map[string]string {
 		if after, ok := strings.CutPrefix(value, "+"); ok {
 			seconds, err := strconv.ParseFloat(after, 64)
 			if err != nil {
-				s.d.Fatalf(s.h.t.(*testing.T), "%s: %v", name, err)
+				s.d.Fatalf(s.h.T.(*testing.T), "%s: %v", name, err)
 			}
 			at := time.Now().Add(time.Duration(seconds * float64(time.Second)))
 			value = fmt.Sprintf("%d.%06d", at.Unix(), at.Nanosecond()/1000)
@@ -412,21 +412,22 @@ func (s script) form(given map[string]string) string {
 // setting shows a setting of an account or its key, or changes it.
 func (s script) setting(path string) string {
 	if given := s.fields(); len(given) > 0 {
-		return show(s.h.post(s.arg(0), path, s.form(given)))
+		return show(s.h.Post(s.arg(0), path, s.form(given)))
 	}
-	return show(s.h.get(s.arg(0), path))
+	return show(s.h.Get(s.arg(0), path))
 }
 
 // order shows an order's row, once the script's condition holds.
 func (s script) order() (row string) {
-	ask := func() { row = show(s.h.get(s.arg(0), "/api/v1/order/"+s.arg(1)+"/")) }
+	ask := func() { row = show(s.h.Get(s.arg(0), "/api/v1/order/"+s.arg(1)+"/")) }
 	ask()
 	if name, value, ok := strings.Cut(s.option("until", ""), ":"); ok {
-		eventually(s.h.t.(*testing.T), s.d.Pos+": the row has "+name+" "+value, func() bool {
-			ask()
-			return strings.Contains(row, `"`+name+`":`+value) ||
-				strings.Contains(row, `"`+name+`":"`+value+`"`)
-		})
+		harness.Eventually(s.h.T.(*testing.T), s.d.Pos+": the row has "+name+" "+value,
+			func() bool {
+				ask()
+				return strings.Contains(row, `"`+name+`":`+value) ||
+					strings.Contains(row, `"`+name+`":"`+value+`"`)
+			})
 	}
 	return row
 }
@@ -487,7 +488,7 @@ func (s script) operate() string {
 	case "actions":
 		return s.send("actions", nil)
 	}
-	s.d.Fatalf(s.h.t.(*testing.T), "an operator does not %s", what)
+	s.d.Fatalf(s.h.T.(*testing.T), "an operator does not %s", what)
 	return ""
 }
 
@@ -497,29 +498,19 @@ func (s script) send(path string, body any) string {
 	if body != nil {
 		b, err := json.Marshal(body)
 		if err != nil {
-			s.h.t.Fatal(err)
+			s.h.T.Fatal(err)
 		}
 		method, text = "POST", string(b)
 	}
-	a := asOperator(s.h.t.(*testing.T), s.h.gateway)(method, "/operator/v1/"+path, text,
-		"Authorization: Bearer "+operatorToken, "X-Operator: olga")
-	a.body = progress.ReplaceAllString(a.body, "") // a slow audit has some
-	a.body = listed.Replace(strings.TrimSuffix(a.body, "\n"))
+	a := harness.AsOperator(s.h.T.(*testing.T), s.h.Gateway)(method, "/operator/v1/"+path, text,
+		"Authorization: Bearer "+harness.OperatorToken, "X-Operator: olga")
+	a.Body = harness.Progress.ReplaceAllString(a.Body, "") // a slow audit has some
+	a.Body = harness.Listed.Replace(strings.TrimSuffix(a.Body, "\n"))
 	return show(a)
 }
 
-var (
-	times     = regexp.MustCompile(`"(date|timestamp|time|expire_time|cancel_at)":[0-9.]+`)
-	clocks    = regexp.MustCompile(`"time":"[^"]+"`)
-	sequences = regexp.MustCompile(
-		`"(sequence|records|replayed_from|rows_compared|paused_ms)":[0-9]+`)
-	progress = regexp.MustCompile(`\{"at":[0-9]+,"of":[0-9]+\}\n`)
-	// of an object's list each element has a line
-	listed = strings.NewReplacer(`":[{`, "\":[\n  {", `},{`, "},\n  {")
-)
-
-func show(a answer) string {
-	body := clocks.ReplaceAllString(sequences.ReplaceAllString(pretty(a.body), `"$1":N`),
-		`"time":"T"`)
-	return fmt.Sprintf("%d %s", a.status, times.ReplaceAllString(body, `"$1":T`))
+func show(a harness.Answer) string {
+	body := harness.Clocks.ReplaceAllString(
+		harness.Sequences.ReplaceAllString(harness.Pretty(a.Body), `"$1":N`), `"time":"T"`)
+	return fmt.Sprintf("%d %s", a.Status, harness.Times.ReplaceAllString(body, `"$1":T`))
 }

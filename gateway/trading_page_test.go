@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"flag"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"exchange/prove/harness"
 )
 
 const tradingPage = "../docs/trading.md"
@@ -18,15 +20,15 @@ const tradingPage = "../docs/trading.md"
 // differ by less than the page's hours, but not in their unit. Run with -rewrite to rewrite the
 // answers, and read the difference.
 func TestTradingPageShowsRealAnswers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	harness.Bubble(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Unix(pageTime, 0)))
-		page := must(os.ReadFile(tradingPage))
-		h := newHarness(t, nil)
+		page := harness.Must(os.ReadFile(tradingPage))
+		h := harness.New(t, nil)
 		for _, name := range []string{"alice", "bob"} {
-			h.account(name)
+			h.Account(name)
 			for _, money := range []string{"100 BTC", "10000000 USDT"} {
 				amount, currency, _ := strings.Cut(money, " ")
-				h.deposit(name, amount, currency, name+currency)
+				h.Deposit(name, amount, currency, name+currency)
 			}
 		}
 		rewrite := flag.Lookup("rewrite").Value.String() == "true"
@@ -50,7 +52,7 @@ func TestTradingPageShowsRealAnswers(t *testing.T) {
 			t.Errorf("the page has %d examples", examples)
 		}
 		if rewrite {
-			worked(t, os.WriteFile(tradingPage, []byte(written), 0o644))
+			harness.Worked(t, os.WriteFile(tradingPage, []byte(written), 0o644))
 		}
 	})
 }
@@ -70,8 +72,8 @@ var (
 
 // pageExample sends an example's request, and returns the answer as the page should show it. A read
 // may have to wait for triggered orders.
-func pageExample(h *harness, request, want string, rewrite bool) (got string) {
-	t := h.t.(*testing.T)
+func pageExample(h *harness.Exchange, request, want string, rewrite bool) (got string) {
+	t := h.T.(*testing.T)
 	t.Helper()
 	m := pageRequest.FindStringSubmatch(request)
 	if m == nil {
@@ -83,13 +85,13 @@ func pageExample(h *harness, request, want string, rewrite bool) (got string) {
 		return "=" + strconv.FormatInt(now.Unix()+at-pageTime, 10)
 	})
 	ask := func() {
-		var a answer
+		var a harness.Answer
 		if m[2] == "POST" {
-			a = h.post(m[1], m[3], form)
+			a = h.Post(m[1], m[3], form)
 		} else {
-			a = h.get(m[1], m[3])
+			a = h.Get(m[1], m[3])
 		}
-		got = fmt.Sprintf("%d %s", a.status, a.body)
+		got = fmt.Sprintf("%d %s", a.Status, a.Body)
 		got = pageMillis.ReplaceAllString(got, `"$1":`+fmt.Sprint(pageTime)+"250")
 		got = pageSeconds.ReplaceAllString(got, `"$1":`+fmt.Sprint(pageTime)+".25")
 		got = pageDue.ReplaceAllString(got, `"cancel_at":`+fmt.Sprint(pageTime+60)+".25")
@@ -100,7 +102,8 @@ func pageExample(h *harness, request, want string, rewrite bool) (got string) {
 		})
 	}
 	if ask(); m[2] == "GET" && got != want && !rewrite {
-		eventually(t, request+" is answered with "+want, func() bool { ask(); return got == want })
+		harness.Eventually(t, request+" is answered with "+want,
+			func() bool { ask(); return got == want })
 	}
 	if got != want && !rewrite {
 		t.Errorf("%s\n got %s\nwant %s", request, got, want)

@@ -55,7 +55,7 @@ const (
 	FieldCurrency   = "Unknown currency."
 	FieldNotOffered = "Not offered."
 	FieldInteger    = "A valid integer is required."
-	FieldAddress    = "1 to 256 printable ASCII characters without blanks are required."
+	fieldAddress    = "1 to 256 printable ASCII characters without blanks are required."
 )
 
 // A fieldError is one bad field. A call reports all its bad fields at once.

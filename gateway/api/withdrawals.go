@@ -166,7 +166,7 @@ func (c *Call) withdrawalAddress(currency *directory.Currency) string {
 	switch {
 	case !ok:
 	case !actors.ValidAddress(b):
-		c.bad("address", FieldAddress)
+		c.bad("address", fieldAddress)
 	case currency.Addresses != nil && !currency.Addresses.Match(b):
 		c.bad("address", "This is not an address of "+currency.Code+".")
 	default:

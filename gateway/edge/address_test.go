@@ -2,10 +2,11 @@ package edge
 
 import (
 	"bytes"
-	"exchange/gateway/listen"
 	"net/netip"
 	"strings"
 	"testing"
+
+	"exchange/gateway/listen"
 )
 
 func TestForwardedNamesTheFirstThatIsNoProxyFromTheEnd(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package metrics collects the numbers of an edge, its engine, its stream and its node for /metrics,
-// at each scrape.
+// Package metrics collects the numbers of an edge, its engine, its stream and its node, for each
+// scrape of /metrics.
 //
 //	collector.go  the numbers of the edge, and the collection
 //	engine.go     the numbers of the engine
@@ -9,5 +9,4 @@
 //	disk_unix.go, disk_other.go  the room of a folder's disk
 //	poll.go       numbers whose lookup takes longer than a scrape may
 //	sink.go       numbers in the form of Prometheus
-//	testing.go    bounds for tests
 package metrics

@@ -136,7 +136,7 @@ func (s *Standing) node(name string) *NodeStanding {
 func (s *Standing) change() string {
 	for i := range s.Nodes {
 		switch n := &s.Nodes[i]; {
-		case n.Role == Leaving:
+		case n.Role == leaving:
 			return "node " + n.Name + " leaves"
 		case n.Replaces != "":
 			return "node " + n.Name + " is replacing " + n.Replaces

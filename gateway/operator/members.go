@@ -29,7 +29,7 @@ type members interface {
 // Roles of a NodeStanding.
 const (
 	Voter   = "voter"
-	Leaving = "leaving" // a voter being replaced, until the change is complete
+	leaving = "leaving" // a voter being replaced, until the change is complete
 	Learner = "learner" // still receiving the log, without a vote
 	Awaited = "awaited" // has not joined yet
 )
@@ -242,7 +242,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 			"replace; if it is to have another disk, stop it first", n.Name)}
 	case w.Old != w.Node && n != nil && old == nil:
 		return n.elsewhere(w)
-	case old != nil && old.Role == Leaving:
+	case old != nil && old.Role == leaving:
 		return notYet{fmt.Errorf("node %s leaves", old.Name)}
 	case w.Old == s.Node:
 		return &badRequest{fmt.Sprintf("node %s leads: hand the lead over first, with "+

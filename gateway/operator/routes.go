@@ -13,8 +13,8 @@ import (
 	"exchange/gateway/openapi"
 )
 
-// DocumentPath is the path of the document of the operator's API.
-const DocumentPath = root + "openapi.json"
+// documentPath is the path of the document of the operator's API.
+const documentPath = root + "openapi.json"
 
 const root = "/operator/v1/"
 

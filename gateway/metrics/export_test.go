@@ -1,0 +1,7 @@
+package metrics
+
+// Bounds of series.
+const (
+	ShownPairs      = shownPairs
+	ShownCurrencies = shownCurrencies
+)

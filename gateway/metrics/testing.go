@@ -1,7 +1,0 @@
-package metrics
-
-// Bounds of series, for tests of gateway.
-const (
-	ShownPairs      = shownPairs
-	ShownCurrencies = shownCurrencies
-)
