@@ -112,8 +112,8 @@ func TestOperatorsAskEachNodeForTheCluster(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	status, body = ask("GET", "/operator/v1/accounts", "")
-	if status != 503 || !strings.Contains(body, "does not answer this. Node b leads. node b "+
-		"cannot be reached") {
+	if status != 503 || !strings.Contains(body, "does not serve this request. Node b "+
+		"leads. node b cannot be reached") {
 		t.Errorf("%d %s", status, body)
 	}
 	transfer := func(to string, want int, text string) {
@@ -212,7 +212,7 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 		{replace, bd, with(), nil, "replace b d h:1", 200, "node d is awaited"},
 		{replace, bd, with(), refused, "replace b d h:1", 400, "it lags"},
 		{replace, bd, with(replacing), nil, "", 200, "node d is awaited"},
-		{replace, bd, with(awaited), nil, "", 400, "does not take the place of b"},
+		{replace, bd, with(awaited), nil, "", 400, "is not replacing b"},
 		{replace, bd, leaving, nil, "", 200, "node b leaves"},
 		{replace, bd, gone, nil, "", 200, `"done":true,"role":"voter"`},
 		{replace, `{"node":"d","address":"h:1","old":"a"}`, with(), nil, "", 400,

@@ -111,12 +111,12 @@ func testRelayFailureIsNotDoneOrUnknown(t *testing.T) {
 		}, true, "Node a leads. node a cannot be reached"},
 		"no answer":   {answers(""), false, "was lost"},
 		"half a head": {answers("HTTP/1.1 200 OK\r\nContent-"), false, "was lost"},
-		"half a body": {answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), false, "off"},
+		"half a body": {answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), false, "was lost"},
 		"a head without an end": {answers("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)),
-			false, "off"},
+			false, "was lost"},
 		"a body without an end": {answers("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n{}"), false,
-			"off"},
-		"no HTTP": {answers("what?\r\n\r\n"), false, "off"},
+			"was lost"},
+		"no HTTP": {answers("what?\r\n\r\n"), false, "was lost"},
 	} {
 		p.B.Dialer = x.dial
 		for _, method := range []string{"GET", "POST"} {
