@@ -1,6 +1,6 @@
 //go:build race
 
-package gateway
+package edge_test
 
 // raceDetector: under it sync.Pool drops things at random, so allocations cannot be counted.
 const raceDetector = true

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package gateway
+package metrics
 
 // roomOf has no implementation here: the system call differs from system to system.
 func roomOf(string) (free, size float64, ok bool) { return 0, 0, false }
