@@ -113,7 +113,7 @@ terminal("a change that goes through the market asks what the same order would",
 	await place("bob", "sell", "0.2", "64000"); // it says what is so now
 	await says(page, asked, "Fills now\\s+0\\.50 of 1\\.00 BTC");
 	await page.click(`${asked} .yes`);
-	await says(page, "#panel-own .told", `Order ${oid} amended.* 0\\.50 filled at 64,000\\.00`);
+	await says(page, "#panel-own .told", `Order ${oid} amended.* 0\\.50 BTC filled at 64,000\\.00`);
 });
 
 terminal("an order that ends at an own one is shown as the exchange does it", {}, async (page) => {
@@ -128,7 +128,7 @@ terminal("an order that ends at an own one is shown as the exchange does it", {}
 	await says(page, ".sums", "worst\\s+64,000\\.00 / 64,000\\.00.*0\\.10 of 1\\.00 BTC; the rest "
 		+ `is cancelled.*Meets your own order ${first}: what is left of the new order`);
 	await send(page); // there is no slip in it
-	await says(page, ".outcome", "0\\.10 filled at 64,000\\.00.*self-trade prevention");
+	await says(page, ".outcome", "0\\.10 BTC filled at 64,000\\.00.*self-trade prevention");
 	assert.equal(await page.$("dialog"), null);
 	assert.deepEqual([(await order(first)).status, (await order(second)).status], [1, 1]);
 
@@ -137,7 +137,7 @@ terminal("an order that ends at an own one is shown as the exchange does it", {}
 	await page.fill("#form-amount", "1");
 	await says(page, ".sums", `0\\.10 of 1\\.00 BTC.*Meets your own order ${first}: both`);
 	await send(page);
-	await says(page, ".outcome", "0\\.10 filled at 64,000\\.00");
+	await says(page, ".outcome", "0\\.10 BTC filled at 64,000\\.00");
 	assert.deepEqual([(await order(first)).status, (await order(second)).status], [2, 1]);
 
 	await place("bob", "sell", "0.1", "64000");
@@ -152,7 +152,7 @@ terminal("an order that ends at an own one is shown as the exchange does it", {}
 	await page.selectOption("[name=force]", "gtc");
 	await page.fill("#form-amount", "0.5");
 	await send(page);
-	await says(page, ".outcome", "0\\.50 filled at 66,400\\.00");
+	await says(page, ".outcome", "0\\.50 BTC filled at 66,400\\.00");
 	assert.equal((await order(second)).status, 2);
 
 	await place("alice", "sell", "0.1", "66500");
