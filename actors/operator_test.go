@@ -249,7 +249,7 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 		f(imaged(func(s *state.State) { s.Account(1).Wallet.Apply(&one) }),
 			"the states differ in account ann",
 			"account ann, BTC: committed are 10.00000001 with 3 reserved, replayed 10 with 3",
-			"BTC: all balances are 10.00000001, deposits 10 - withdraws 0")
+			"BTC: all balances are 10.00000001, deposits 10 - withdrawals 0")
 		f(imaged(func(s *state.State) { s.Pair(1).Market.UpdateID++ }),
 			"the states differ in the market of BTC_USD",
 			"the replayed state differs from the committed one, in something else than")

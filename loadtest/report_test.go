@@ -70,7 +70,7 @@ func TestTheTextReportsTheMeasurements(t *testing.T) {
 		"6 of these orders were read at another address",
 		"backlog: at most 1,234 requests were due and not answered, at 2 s",
 		"server: exchange 0.1.0 (v0.1.0)", "us of CPU an order, of 70 orders",
-		"its metrics until 5.0 s of the load: <b>gone"} {
+		"metrics until 5.0 s of the load: <b>gone"} {
 		if !strings.Contains(b.String(), say) {
 			t.Errorf("%q is not said in\n%s", say, &b)
 		}
