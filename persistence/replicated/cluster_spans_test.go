@@ -232,15 +232,19 @@ func TestSimulatedConnectionsEndWithTheirLink(t *testing.T) {
 		ended("one connection too many", oldest)
 		must(t, echoes(conn))
 
+		b.mu.Lock()
 		b.still, b.moves = true, make(chan struct{})
+		b.mu.Unlock()
 		echoed := make(chan error, 1)
 		go func() { echoed <- echoes(conn) }()
 		time.Sleep(10 * time.Second) // of the bubble
 		if len(echoed) > 0 {
 			t.Fatal("a node that stands still answers:", <-echoed)
 		}
+		b.mu.Lock()
 		b.still = false
 		close(b.moves)
+		b.mu.Unlock()
 		must(t, <-echoed)
 
 		r.cutOffWay(&clusterNode{at: 1}, 1)
