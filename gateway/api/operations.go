@@ -49,7 +49,8 @@ var Operations = []Operation{
 
 	command("/api/v1/order", (*Call).placeOrder, event.PermissionTrade),
 	command("/api/v1/order-amend", (*Call).amendOrder, event.PermissionTrade),
-	trial("/api/v1/order-test", (*Call).testOrder),
+	{Method: "POST", Path: "/api/v1/order-test", Run: (*Call).testOrder, Private: true,
+		Reads: true, Permission: event.PermissionTrade},
 	batch("/api/v1/order-batch", (*Call).orderBatch, (*Call).batchTokens),
 	command("/api/v1/trading-settings", (*Call).setTradingSettings, event.PermissionTrade),
 	cancelOp("/api/v1/order-cancel", (*Call).cancelOrder, event.PermissionTrade),
@@ -68,12 +69,6 @@ var Operations = []Operation{
 func read(path string, run func(*Call)) Operation {
 	return Operation{Method: "GET", Path: path, Run: run, Private: true, Reads: true,
 		Permission: event.PermissionRead}
-}
-
-func trial(path string, run func(*Call)) Operation {
-	o := command(path, run, event.PermissionTrade)
-	o.Reads = true
-	return o
 }
 
 func command(path string, run func(*Call), permission uint8) Operation {

@@ -93,7 +93,7 @@ func (e *Edge) Answer(public []byte, nonce uint64,
 			return false
 		}
 		c.Key, c.Nonce, c.Names.Order = key, nonce, s.Order
-		if o, ok := c.checked(e, s); ok && o.Reads {
+		if o, ok := c.checked(e, s); ok {
 			if err := a.Commands().Confirmed(); err != nil {
 				c.FailWith(err)
 			} else {
@@ -139,7 +139,8 @@ func (c *passedCall) checked(e *Edge, s *directory.Signed) (o *api.Operation, ok
 		return nil, true
 	}
 	o = operations[s.Method+" "+s.Path]
-	if o == nil || !o.Private && !o.Signable || s.Signature == nil && o.Method != "POST" {
+	if o == nil || !o.Private && !o.Signable || s.Reads && !o.Reads ||
+		s.Signature == nil && o.Method != "POST" {
 		c.Fail(api.NotFound, "")
 		return nil, false
 	}

@@ -97,10 +97,14 @@ func TestLeaderChecksForwardedRequests(t *testing.T) {
 		{"from elsewhere", "at-home", "GET", "/api/v1/wallets", "", "at-home", "192.0.2.1", 403,
 			true},
 		{"of a command", "key-bob", "GET", path, "", "key-bob", "", 404, true},
+		{"that is a command", "trades", "POST", path, "", "trades" + good, "", 404, true},
 		{"of a public one", "key-bob", "GET", "/api/v1/time", "", "key-bob", "", 404, true},
 	} {
 		s := &directory.Signed{Method: c.method, Path: c.path, Order: c.order, Reads: true,
 			Form: directory.SignedQuery, Signature: signature(c.signed)}
+		if c.method == "POST" {
+			s.Form, s.Text = directory.SignedForm, []byte(good)
+		}
 		if c.from != "" {
 			s.Address = netip.MustParseAddr(c.from)
 		}

@@ -478,7 +478,10 @@ func Decode[T any](t testing.TB, a Answer) (v T) {
 func Seeded(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	if text := os.Getenv("EXCHANGE_TEST_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal("EXCHANGE_TEST_SEED:", err)
+		}
 	}
 	t.Logf("EXCHANGE_TEST_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 1))

@@ -25,7 +25,7 @@ const loadtestHelp = `Loads a running exchange over HTTP and the event stream, a
 exist as it was acknowledged, wallets must match the trades, updates of the stream must be dense, and
 local books must equal the REST books. With an operator's token it creates and funds its own accounts,
 revokes their keys at the end, and has the server audit itself. With --keys it trades on given
-accounts, which nobody else may use during the test.
+accounts, which no other program may use during the test.
 
 The operator's listener may have TLS (--operator https://...); the public one may not: the exchange
 alone is measured.

@@ -62,7 +62,7 @@ anything is written, and again before the store can be served. An old backup is 
 one: the output names the time of the backup.
 
 --without-authentication restores without that proof. A writer of the file then decides which account
-owns what, and which withdraws are pending: only for a backup whose key is lost, and that nobody else
+owns what, and which withdrawals are pending: only for a backup whose key is lost, and that no one else
 could have changed. Its API keys do not work without the key.
 
 The backup is verified as a whole before anything is written. If the restore fails after that, the
