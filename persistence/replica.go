@@ -15,8 +15,10 @@ var ErrClock = errors.New("the clock of this node is wrong")
 var ErrFormat = errors.New("this program is too old: start one that reads the cluster's format")
 
 // ErrRemoved: the node is a member of its cluster no more. Its folder is useless to it.
-var ErrRemoved = errors.New("this node was removed from its cluster, and its folder is not used " +
-	"any more; to let it take part again, empty the folder and add the node")
+var ErrRemoved = errors.New("this node was removed from its cluster, or its folder is an older " +
+	"copy, and is not used any more; to let it take part again, empty the folder, and " +
+	"`exchange cluster replace` the node if the cluster's status lists it, otherwise " +
+	"`exchange cluster add` it")
 
 // NewestFormat is the newest format of a cluster's log that this program reads.
 const NewestFormat = 11

@@ -37,7 +37,8 @@ type Follower struct {
 	graceMu     sync.Mutex
 	grace       actors.Grace // after the newest end of a maintenance; guarded by graceMu
 
-	commands      *forwarder // nil: no clients, because the server's key does not open the keys
+	commands      *forwarder // nil: no clients, because of keyless
+	keyless       error      // reason why no client's key can be opened; nil: none
 	halt          context.CancelFunc
 	forwarderDone chan struct{} // closed when commands.run has returned
 }
@@ -109,6 +110,9 @@ func (a *Follower) Commands() actors.Commands {
 	return a.commands
 }
 
+// Keyless returns why this node serves public data only; nil: it executes requests with keys.
+func (a *Follower) Keyless() error { return a.keyless }
+
 // confirm waits until this node has folded everything acknowledged before.
 func (a *Follower) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.node.opts.Timing.OwnerStale)
@@ -161,6 +165,7 @@ func (a *Follower) connect(o *actors.Options) error {
 func (a *Follower) fill(s *state.State) {
 	a.updateMaintenance(s)
 	if err := a.Fill(a.node.keys); err != nil {
+		a.keyless = err
 		a.Log().Error("this node serves public data only, and no requests with keys", "error",
 			err)
 		return

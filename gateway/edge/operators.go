@@ -206,10 +206,11 @@ func (l *OperatorListener) bodyOf(c fasthttp.RequestConfig) int {
 func (l *OperatorListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	f, about := l.classify(&ctx.Request.Header, err)
 	from, h, number := l.peerOf(ctx), &ctx.Request.Header, malformed
+	shown := from.Node == "" && l.local.Load() || l.Operator.ShowsToken(h)
 	switch {
 	case from.Socket && !from.Allowed:
 		l.Operator.Admit(ctx, from)
-	case f == api.BodyTooLarge && h.ContentLength() > 0 && !l.showsOperator(h): // it was not read
+	case f == api.BodyTooLarge && h.ContentLength() > 0 && !shown: // it was not read
 		l.Operator.Admit(ctx, from)
 		number = l.routeNumber(ctx)
 	default:

@@ -170,8 +170,10 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	case n.Replaces != "":
 		return &badRequest{fmt.Sprintf("node %s is replacing %s: continue with "+
 			"`exchange cluster replace %[2]s %[1]s=%[3]s`", n.Name, n.Replaces, w.Address)}
-	case n.Role == Voter:
+	case n.Role == Voter && w.Begun:
 		return nil
+	case n.Role == Voter:
+		return c.server.added(ctx, s, n)
 	case n.Role != Learner:
 		return n.pending(s)
 	}
@@ -185,6 +187,22 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	}
 	return err
 }
+
+// added returns the result of adding a member: a live one needs nothing, a dead one needs a start or
+// another disk.
+func (s *Server) added(ctx context.Context, now *Standing, n *NodeStanding) error {
+	now, err := s.settledView(ctx, now, n.Name)
+	if err != nil {
+		return err
+	}
+	if at := now.node(n.Name); at != nil && at.Name != now.Node && at.Silent > alive {
+		return &badRequest{fmt.Sprintf("node %s is a member, and silent: start it, or if its disk "+
+			"is lost, use `exchange cluster replace %[1]s %[1]s=%[2]s`", n.Name, n.Address)}
+	}
+	return doneBefore{errMember}
+}
+
+var errMember = errors.New(", and was one before: nothing was done")
 
 var errJoinedLast = errors.New(", and joined last: it is not replaced once more")
 

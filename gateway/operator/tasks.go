@@ -11,6 +11,7 @@ import (
 
 	"exchange/actors"
 	"exchange/core/wire"
+	"exchange/persistence"
 )
 
 // Backups and audits are those of the leader. It remembers the newest ones, across restarts too.
@@ -121,8 +122,12 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 	}
 }
 
-// audited records the end of an audit.
+// audited records the end of an audit, and logs one that finds something.
 func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
+	if errors.Is(err, persistence.ErrCorrupt) {
+		t.log.Error("an audit found damaged data: keep a copy of the store, and see docs/runbook.md, "+
+			"\"A journal that only an audit finds damaged\"", "error", err)
+	}
 	if err != nil {
 		t.ended(&t.record.Audit, began, err, "", false)
 		return
@@ -131,6 +136,9 @@ func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	text := fmt.Sprintf("no difference up to sequence %d", a.Sequence)
 	if n > 0 {
 		text = fmt.Sprintf("%d differences up to sequence %d", n, a.Sequence)
+		t.log.Error("an audit found differences: keep a copy of the store, and see "+
+			"docs/runbook.md, \"Audit differences\"", "differences", n, "sequence", a.Sequence,
+			"first", a.Differences[0])
 	}
 	t.ended(&t.record.Audit, began, nil, text, n == 0)
 }

@@ -30,6 +30,8 @@ type clusterView struct {
 	transfers chan *transfer
 	market    *market
 	starting  atomic.Bool // see operator.Standing
+
+	unfit atomic.Pointer[error] // lasting reason why this follower does not serve; nil: none
 }
 
 // joined is a node that takes part.
@@ -80,6 +82,9 @@ func (p *clusterView) Standing() operator.Standing {
 	}
 	if o, ok := j.replica.(*observing.Store); ok {
 		s.FedBatches, s.FedBytes = o.Fed()
+	}
+	if unfit := p.unfit.Load(); fault == nil && unfit != nil {
+		fault = *unfit
 	}
 	if fault != nil {
 		s.Fault = fault.Error()

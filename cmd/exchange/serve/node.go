@@ -211,6 +211,7 @@ func (n *nodeServer) alone() {
 		n.endFollower()
 		<-n.followerEnded
 		n.endFollower = nil
+		n.view.unfit.Store(nil)
 	}
 }
 
@@ -227,6 +228,9 @@ func (n *nodeServer) serveFollower(ctx context.Context) {
 		// the first reason may be temporary: an earlier term has yet to end
 		if now := err.Error(); ctx.Err() == nil && now == last && now != logged {
 			logged = now
+			if errors.Is(err, actors.ErrConfig) { // lasting: a key or an option of this node
+				n.view.unfit.Store(&err)
+			}
 			n.log.Warn("this node serves no public data for now", "node", n.view.name,
 				"error", err)
 		}
@@ -247,6 +251,10 @@ func (n *nodeServer) show(ctx context.Context) (shown bool, err error) {
 	n.view.starting.Store(errors.Is(err, errPast))
 	if err != nil {
 		return false, err
+	}
+	n.view.unfit.Store(nil)
+	if err := a.Keyless(); err != nil {
+		n.view.unfit.Store(&err)
 	}
 	n.view.market.serve(a.Agreed())
 	n.gateway.SetFollower(a.Public, a.Commands())
