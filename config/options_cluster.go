@@ -15,7 +15,7 @@ var clusterOptions = []Option{
 		Help: `All nodes that keep one journal together, this one among them, as a=HOST:PORT,b=HOST:PORT,c=HOST:PORT, the same
 			text on each node. One of them leads and serves, the others follow and take over when it dies. The ports are for the
 			nodes alone. Three nodes keep serving when one is gone, five when two are; an even number tolerates no more failures than
-			one node less, and is refused. Each node keeps its part in an embedded store. Empty: the exchange runs on this machine
+			one node less. Each node keeps its part in an embedded store. Empty: the exchange runs on this machine
 			alone.`,
 		at: func(c *Config) any { return &c.Cluster.nodes },
 	},
@@ -46,8 +46,8 @@ var clusterOptions = []Option{
 		Key:   "cluster.folder",
 		Brief: "folder of this node's certificate, as `exchange cluster init` has made it",
 		Help: `The folder with this node's part of what "exchange cluster init" has written: cluster.id, ca.crt, node.crt,
-			node.key and exchange.key. The nodes prove their names to each other with it. The secret key in it is used unless
-			secret_key_file names another one: all nodes need the same. Empty: the nodes believe each other's names, so all their
+			node.key, exchange.key and operator.token. The nodes prove their names to each other with it. The secret key in it is used
+			unless secret_key_file names another one: all nodes need the same. A data folder without a token takes the one in it. Empty: the nodes believe each other's names, so all their
 			addresses must be loopback addresses.`,
 		at: func(c *Config) any { return &c.Cluster.Folder },
 	},

@@ -87,11 +87,31 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 	},
 	"A stolen exchange.key": func(t *testing.T) {
 		m, call := alone(t, "")
-		m.play("runbook.md", "A stolen exchange.key")
+		list := chapters(t, "runbook.md")["A stolen exchange.key"] // alone, and of a cluster
+		m.does(list[0])
 		m.works("the key", call, true)
 		if keys := strings.Fields(m.does("cat data/exchange.key*")); len(keys) != 1 ||
 			strings.HasPrefix(m.does("cat /backups/*.backup"), keys[0]) {
 			t.Errorf("%d keys are there", len(keys))
+		}
+		office, nodes := threeMachines(t)
+		before := office.does("cat certs/exchange.key")
+		_, call = nodes["a"].key("alice")
+		office.does(list[1])
+		nodes["a"].works("the key in the cluster", call, true)
+		for _, file := range []string{"certs/exchange.key", "certs/b/exchange.key"} {
+			if now := office.does("cat " + file); len(strings.Fields(now)) != 1 || now == before {
+				t.Errorf("%s has not the new key alone", file)
+			}
+		}
+		nodes["b"].does("exchange cluster status | grep 'fault *-'")
+	},
+	"A journal that only an audit finds damaged": func(t *testing.T) {
+		m, call := alone(t, "")
+		m.does("exchange deposit alice BTC 1 --reference second")
+		m.play("runbook.md", "A journal that only an audit finds damaged")
+		if out, _ := call(); !strings.Contains(out, `"balance": 3,`) {
+			t.Errorf("the deposit after the first backup is lost: %s", out)
 		}
 	},
 	"A stolen node.key or ca.key": func(t *testing.T) {
@@ -106,9 +126,23 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 		operator := exchangetest.FreeAddress(t)
 		m, _ := alone(t, "", "EXCHANGE_OPERATOR="+operator)
 		stolen := strings.TrimSpace(m.does("cat data/operator.token"))
-		m.play("runbook.md", "A stolen token of operators")
+		list := chapters(t, "runbook.md")["A stolen token of operators"] // alone, and of a cluster
+		m.does(list[0])
 		m.more = append(m.more, "EXCHANGE_OPERATOR_TOKEN="+stolen)
 		m.refuses("exchange status", "token")
+		office, nodes := threeMachines(t)
+		stolen = office.does("cat certs/operator.token")
+		office.does(list[1])
+		office.does("exchange cluster certify certs d")
+		for name, m := range map[string]*machine{"certs/d": office, "data": nodes["b"],
+			"/etc/exchange/cluster": nodes["c"]} {
+			if m.does("cat "+name+"/operator.token") == stolen {
+				t.Errorf("the stolen token is in %s", name)
+			}
+		}
+		for name, m := range nodes { // followers relay with their token, once they have read it
+			m.does("until exchange account create " + name + "; do sleep 0.2; done")
+		}
 	},
 	"A stolen API key": func(t *testing.T) {
 		m, call := alone(t, "")
