@@ -189,6 +189,7 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 	following.Leader = "b"
 	const add, replace, remove = "add", "replace", "remove"
 	const d, bd = `{"node":"d","address":"h:1"}`, `{"node":"d","address":"h:1","old":"b"}`
+	const dBegun = `{"node":"d","address":"h:1","begun":true}`
 	const cc = `{"node":"c","address":"h:1","old":"c"`
 	refused, unknown := actors.Refuse("it lags"), errors.New("no answer")
 	for _, x := range []struct {
@@ -208,7 +209,10 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 		{add, `{"node":"d","address":"h:2"}`, with(awaited), nil, "", 400, "a member at h:1"},
 		{add, d, with(replacing), nil, "", 400, "cluster replace b d=h:1"},
 		{add, d, with(learner), refused, "promote d", 200, `"lag":30,"says":"it lags"`},
-		{add, d, gone, nil, "", 200, `"done":true,"role":"voter","lag":0,"says":"node d is a voter"`},
+		{add, d, gone, nil, "", 200, `"done":true,"role":"voter","lag":0,"says":"node d is a voter, ` +
+			`and was one before: nothing was done"`},
+		{add, dBegun, gone, nil, "", 200, `"says":"node d is a voter"`},
+		{add, `{"node":"c","address":"h:1"}`, lost, nil, "", 400, "replace c c=h:1"},
 		{replace, bd, with(), nil, "replace b d h:1", 200, "node d is awaited"},
 		{replace, bd, with(), refused, "replace b d h:1", 400, "it lags"},
 		{replace, bd, with(replacing), nil, "", 200, "node d is awaited"},

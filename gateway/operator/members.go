@@ -173,7 +173,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	case n.Role == Voter && w.Begun:
 		return nil
 	case n.Role == Voter:
-		return c.server.added(ctx, s, n)
+		return c.server.added(ctx, s, w)
 	case n.Role != Learner:
 		return n.pending(s)
 	}
@@ -190,14 +190,14 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 
 // added returns the result of adding a member: a live one needs nothing, a dead one needs a start or
 // another disk.
-func (s *Server) added(ctx context.Context, now *Standing, n *NodeStanding) error {
-	now, err := s.settledView(ctx, now, n.Name)
+func (s *Server) added(ctx context.Context, now *Standing, w *MembershipRequest) error {
+	now, err := s.settledView(ctx, now, w.Node)
 	if err != nil {
 		return err
 	}
-	if at := now.node(n.Name); at != nil && at.Name != now.Node && at.Silent > alive {
+	if n := now.node(w.Node); n != nil && n.Name != now.Node && n.Silent > alive {
 		return &badRequest{fmt.Sprintf("node %s is a member, and silent: start it, or if its disk "+
-			"is lost, use `exchange cluster replace %[1]s %[1]s=%[2]s`", n.Name, n.Address)}
+			"is lost, use `exchange cluster replace %[1]s %[1]s=%[2]s`", w.Node, w.Address)}
 	}
 	return doneBefore{errMember}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"exchange/actors"
+	"exchange/persistence"
 )
 
 // A task that failed or found differences does not replace a successful one.
@@ -40,6 +41,28 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	}
 	if len(kept) > MemoryBytes {
 		t.Errorf("%d bytes are kept", len(kept))
+	}
+}
+
+// An audit that finds something is logged with what to do; one that was broken off is not.
+func TestAnAuditThatFindsSomethingIsLogged(t *testing.T) {
+	for words, audit := range map[string]func(*tasks){
+		"damaged data": func(t *tasks) { t.audited(time.Now(), nil, persistence.ErrCorrupt) },
+		"differences=2": func(t *tasks) {
+			t.audited(time.Now(), &AuditAnswer{Differences: []string{"x", "y"}}, nil)
+		},
+		"": func(t *tasks) {
+			t.audited(time.Now(), &AuditAnswer{}, nil)
+			t.audited(time.Now(), nil, errors.New("broken off"))
+		},
+	} {
+		var log bytes.Buffer
+		s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		audit(&s.tasks)
+		if text := log.String(); !strings.Contains(text, words) || words != "" &&
+			!strings.Contains(text, "docs/runbook.md") || words == "" && text != "" {
+			t.Errorf("%q is logged as %q", words, text)
+		}
 	}
 }
 

@@ -66,7 +66,8 @@ type work struct {
 // failed records an error of Pebble's own work, and returns when the next try may begin.
 func (b *background) failed(err error) {
 	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) {
-		b.end(fmt.Errorf("%w: %w; restore a backup", persistence.ErrCorrupt, err))
+		b.end(fmt.Errorf("%w: %w; move the store's folder away, and restore a backup",
+			persistence.ErrCorrupt, err))
 	}
 	now := time.Now()
 	b.mu.Lock()

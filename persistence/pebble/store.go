@@ -516,5 +516,6 @@ func (l logger) Fatalf(format string, args ...any) {
 			l.fatal(err)
 		}
 	}
-	l.fatal(fmt.Errorf("%w: %w; restore a backup", persistence.ErrCorrupt, err))
+	l.fatal(fmt.Errorf("%w: %w; move the store's folder away, and restore a backup",
+		persistence.ErrCorrupt, err))
 }
