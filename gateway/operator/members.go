@@ -188,7 +188,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	return err
 }
 
-// added returns the result of adding a member: a live one needs nothing, a dead one needs a start or
+// added returns the result of adding a member: a live one needs nothing, a dead one a start or
 // another disk.
 func (s *Server) added(ctx context.Context, now *Standing, w *MembershipRequest) error {
 	now, err := s.settledView(ctx, now, w.Node)

@@ -125,8 +125,8 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 // audited records the end of an audit, and logs one that finds something.
 func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if errors.Is(err, persistence.ErrCorrupt) {
-		t.log.Error("an audit found damaged data: keep a copy of the store, and see docs/runbook.md, "+
-			"\"A journal that only an audit finds damaged\"", "error", err)
+		t.log.Error("an audit found damaged data: keep a copy of the store, and see "+
+			"docs/runbook.md, \"A journal that only an audit finds damaged\"", "error", err)
 	}
 	if err != nil {
 		t.ended(&t.record.Audit, began, err, "", false)

@@ -105,6 +105,10 @@ var played = map[string]map[string]func(t *testing.T){"runbook.md": {
 			}
 		}
 		nodes["b"].does("exchange cluster status | grep 'fault *-'")
+		nodes["b"].write("/etc/exchange/cluster/exchange.key", before, 0o600)
+		nodes["b"].does("SSH_CONNECTION=none systemctl restart exchange\n" +
+			"until exchange cluster status | grep 'fault .*sealed with another secret key'; do " +
+			"sleep 0.2; done")
 	},
 	"A journal that only an audit finds damaged": func(t *testing.T) {
 		m, call := alone(t, "")
