@@ -195,3 +195,19 @@ func TestANodeShowsItsTokenForUsersOfItsSocket(t *testing.T) {
 		}
 	}
 }
+
+// A leader whose operators use a socket refuses another node's wrong token as such, also before it
+// reads a body.
+func TestALeaderWithASocketRefusesAnotherNodesToken(t *testing.T) {
+	p := harness.NewPassing(t)
+	c := dialSocket(t, onSocket(t, p.Gateway))
+	if status, text := askSocket(t, c, "GET", "/operator/v1/accounts", ""); status != 200 {
+		t.Fatal(status, text)
+	}
+	const other = "another-token-of-the-tests"
+	a := harness.AsOperator(t, p.Node(other))("POST", "/operator/v1/accounts",
+		`{"name":"mallory"}`, "Authorization: Bearer "+other)
+	if a.Status != 401 || !strings.Contains(a.Body, "give all nodes the same token") {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+}
