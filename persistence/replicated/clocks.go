@@ -13,7 +13,7 @@ const (
 	// maxClockSkew bounds an owner's distance from the median of all clocks: orders and codes
 	// expire by the owner's clock.
 	maxClockSkew = 500 * time.Millisecond
-	// clockValidTicks is the lifetime of a peer's answer.
+	// clockValidTicks is the age in ticks from which a peer's answer no longer counts.
 	clockValidTicks = 3 * askTicks
 )
 
@@ -21,7 +21,7 @@ const (
 // reading is its value nearest to 0, so that a slow link makes no clock wrong.
 type clockReading struct {
 	ahead time.Duration
-	tick  uint64
+	tick  uint64 // of the answer
 }
 
 // askClocks asks all peers for their clocks, and notifies them if this node is unfit to serve.
@@ -57,8 +57,8 @@ func (n *node) judgeClock() {
 	wrong := max(n.clockAhead, -n.clockAhead) > maxClockSkew
 	switch {
 	case wrong && !n.clockWrong:
-		n.logger.Error("ALARM: this node's clock is wrong: it leads no more, until the clock "+
-			"is set", "ahead_of_the_others", n.clockAhead, "at_most", maxClockSkew)
+		n.logger.Error("ALARM: this node's clock is wrong: it does not lead until the "+
+			"clock is set", "ahead_of_the_others", n.clockAhead, "at_most", maxClockSkew)
 	case !wrong && n.clockWrong:
 		n.logger.Info("this node's clock is right again", "ahead_of_the_others", n.clockAhead)
 	}
@@ -129,6 +129,6 @@ func (n *node) rightClock() error {
 	if !n.clockWrong {
 		return nil
 	}
-	return fmt.Errorf("%w: it is %s ahead of the others, and %s are the most", persistence.ErrClock,
-		n.clockAhead, maxClockSkew)
+	return fmt.Errorf("%w: it is %s ahead of the median, and at most %s are allowed",
+		persistence.ErrClock, n.clockAhead, maxClockSkew)
 }

@@ -205,7 +205,7 @@ func (r *liveCluster) putBack(n *clusterNode) {
 		r.until("a newer start is received", func() (newer bool) {
 			s := other.store()
 			return other == n || s != nil && s.onNode(context.Background(), func(o *node) {
-				newer = o.log.Seen(c.id).Boot > c.boot
+				newer = o.log.RecordedStart(c.id).Boot > c.boot
 			}) == nil && newer
 		})
 	}

@@ -191,7 +191,7 @@ func (n *clusterNode) start() {
 			}
 		}}, frames: make(chan received, maxFrames), link: cable{l}}
 	w.adapt = func(o *options) {
-		o.random, o.reads, o.least = r.draw, n.reads, 64
+		o.random, o.maxFormat, o.minTrim = r.draw, n.reads, 64
 		o.now = func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
 		o.onApply = func(index uint64, e *machine.Entry, a machine.Answer) {
 			if !l.dead.Load() {
@@ -201,7 +201,7 @@ func (n *clusterNode) start() {
 	}
 	_, err := w.prepare()
 	must(r.T, err)
-	w.formation.reads = n.reads
+	w.formation.maxFormat = n.reads
 	w.ticker = time.NewTicker(clusterTick)
 	l.opening = w
 	ctx, cancel := context.WithCancel(context.Background())

@@ -21,12 +21,12 @@ var errUnconfirmed = errors.New("this node stopped leading before the others con
 // for the committed index, and the leader confirms its lead with all nodes. A request that arrives
 // during a round waits for the next one, because the round's answers may be older than the request.
 type confirmQueue struct {
-	next    []confirmRequest
+	next    []confirmRequest // of the next round
 	inRound []confirmRequest // of the current round
-	round   uint64           // number of the current round, of this start
+	number  uint64           // of the current round, counted since the node's start
 	term    uint64           // of the current round
 	sentAt  uint64           // tick at which the round was last sent
-	index   uint64           // to apply before the round is answered; 0: not received yet
+	index   uint64           // entry to apply before the round is answered; 0: not received yet
 }
 
 // A confirmRequest asks whether a token is the owner's; "": only for the acknowledged sequence. Its
@@ -56,9 +56,9 @@ func (n *node) confirm(q confirmRequest) {
 // answer may be lost.
 const repeatTicks = 3
 
-// advanceRound answers a completed round and starts the next one. On a leader raft resends the
-// round's messages with each heartbeat.
-func (n *node) advanceRound() {
+// advanceConfirmRound answers a completed round and starts the next one. On a leader raft resends
+// the round's messages with each heartbeat.
+func (n *node) advanceConfirmRound() {
 	q := &n.confirms
 	if len(q.next)+len(q.inRound) == 0 {
 		return
@@ -72,19 +72,19 @@ func (n *node) advanceRound() {
 		q.inRound, q.next = failOwnerRequests(q.inRound), failOwnerRequests(q.next)
 	}
 	if q.index > 0 && n.applied >= q.index {
-		n.answerRound()
+		n.answerConfirmRound()
 	}
 	// A leader's commit index is valid only once an entry of its own term is committed.
 	if len(q.inRound) == 0 && len(q.next) > 0 &&
 		(leads && n.appliedTerm == status.GetTerm() || !leads && status.Lead != raft.None) {
 		q.inRound, q.next = q.next, nil
-		q.round++
+		q.number++
 		q.term, q.index = status.GetTerm(), 0
-		n.sendRound()
+		n.sendConfirmRound()
 	}
 }
 
-// failOwnerRequests refuses the requests about a token, because this node does not lead. It returns
+// failOwnerRequests fails the requests with a token, because this node does not lead. It returns
 // the others.
 func failOwnerRequests(list []confirmRequest) []confirmRequest {
 	return slices.DeleteFunc(list, func(q confirmRequest) bool {
@@ -96,26 +96,26 @@ func failOwnerRequests(list []confirmRequest) []confirmRequest {
 	})
 }
 
-// sendRound sends the current round, under a name that is unique in the cluster.
-func (n *node) sendRound() {
+// sendConfirmRound sends the current round, under a name that is unique in the cluster.
+func (n *node) sendConfirmRound() {
 	n.confirms.sentAt = n.tickCount
-	n.raw.ReadIndex(n.roundName())
+	n.raw.ReadIndex(n.confirmRoundName())
 }
 
-// roundName is the node's ID, the number of its start and that of the round, so that late answers
-// to other rounds do not match.
-func (n *node) roundName() []byte {
+// confirmRoundName is the node's ID, the number of its start and that of the round, so that late
+// answers to other rounds do not match.
+func (n *node) confirmRoundName() []byte {
 	b := binary.BigEndian.AppendUint64(nil, n.id)
 	b = binary.BigEndian.AppendUint64(b, n.log.Own().Boot)
-	return binary.BigEndian.AppendUint64(b, n.confirms.round)
+	return binary.BigEndian.AppendUint64(b, n.confirms.number)
 }
 
-const roundNameBytes = 24
+const confirmRoundNameBytes = 24
 
-// isRound reports whether a ReadIndex message carries a round's name. raft gives the request no
-// term.
-func isRound(m *pb.Message) bool {
-	if len(m.Entries) != 1 || len(m.Entries[0].GetData()) != roundNameBytes ||
+// isConfirmRound reports whether a ReadIndex message carries a round's name. raft gives the request
+// no term.
+func isConfirmRound(m *pb.Message) bool {
+	if len(m.Entries) != 1 || len(m.Entries[0].GetData()) != confirmRoundNameBytes ||
 		m.Snapshot != nil || len(m.Responses) > 0 || len(m.Context) > 0 ||
 		raft.IsLocalMsgTarget(m.GetFrom()) {
 		return false
@@ -127,19 +127,20 @@ func isRound(m *pb.Message) bool {
 		binary.BigEndian.Uint64(m.Entries[0].GetData()) == m.GetFrom()
 }
 
-// roundTick drops the requests whose callers have left, and resends an unanswered round.
-func (n *node) roundTick() {
+// confirmRoundTick drops the requests whose callers have left, and resends an unanswered round.
+func (n *node) confirmRoundTick() {
 	q := &n.confirms
 	left := func(q confirmRequest) bool { return q.ctx.Err() != nil }
 	q.next, q.inRound = slices.DeleteFunc(q.next, left), slices.DeleteFunc(q.inRound, left)
 	if len(q.inRound) > 0 && q.index == 0 && n.tickCount-q.sentAt >= repeatTicks &&
 		n.raw.BasicStatus().RaftState != raft.StateLeader {
-		n.sendRound()
+		n.sendConfirmRound()
 	}
 }
 
-// answerRound answers each caller of the round, once this node has applied all committed entries.
-func (n *node) answerRound() {
+// answerConfirmRound answers each caller of the round, once this node has applied all committed
+// entries.
+func (n *node) answerConfirmRound() {
 	q := &n.confirms
 	beat := n.machine.Beat()
 	n.publishView() // before callers continue
@@ -157,7 +158,7 @@ func (n *node) answerRound() {
 func (n *node) takeReadStates(states []raft.ReadState) {
 	q := &n.confirms
 	for _, s := range states {
-		if len(q.inRound) > 0 && q.index == 0 && bytes.Equal(s.RequestCtx, n.roundName()) {
+		if len(q.inRound) > 0 && q.index == 0 && bytes.Equal(s.RequestCtx, n.confirmRoundName()) {
 			q.index = s.Index
 		}
 	}
@@ -168,12 +169,12 @@ func (s *store) Confirm(ctx context.Context, tok persistence.Token) (uint64, err
 	if err := s.checkToken(tok); err != nil {
 		return 0, err
 	}
-	return s.awaitRound(ctx, tok)
+	return s.awaitConfirmRound(ctx, tok)
 }
 
 // Reach returns the sequence up to which this node has applied the journal. It includes everything
 // acknowledged before the call.
-func (s *store) Reach(ctx context.Context) (uint64, error) { return s.awaitRound(ctx, "") }
+func (s *store) Reach(ctx context.Context) (uint64, error) { return s.awaitConfirmRound(ctx, "") }
 
 // Known returns the end of the applied journal, and whether this node can exclude further committed
 // entries.
@@ -182,7 +183,7 @@ func (s *store) Known() (end uint64, all bool) {
 	return v.beat.End.Seq, v.leading && v.settled && v.applied >= v.committed
 }
 
-func (s *store) awaitRound(ctx context.Context, tok persistence.Token) (uint64, error) {
+func (s *store) awaitConfirmRound(ctx context.Context, tok persistence.Token) (uint64, error) {
 	c := make(chan confirmResult, 1)
 	select {
 	case s.confirms <- confirmRequest{ctx, tok, c}:

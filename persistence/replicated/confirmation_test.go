@@ -12,7 +12,7 @@ import (
 // can have another one's round answered.
 func TestAReadIndexWithoutARoundIsDropped(t *testing.T) {
 	name := binary.BigEndian.AppendUint64(nil, 2)
-	name = append(name, make([]byte, roundNameBytes-len(name))...)
+	name = append(name, make([]byte, confirmRoundNameBytes-len(name))...)
 	message := func(kind pb.MessageType, change func(*pb.Message)) *pb.Message {
 		m := &pb.Message{Type: kind.Enum(), From: new(uint64(2)), To: new(uint64(1)),
 			Entries: []*pb.Entry{{Data: bytes.Clone(name)}}}
@@ -56,7 +56,7 @@ func TestAFollowerForwardsNoReadIndex(t *testing.T) {
 	a, b, c := w.lead(0), w.nodes[1], w.nodes[2]
 	must(t, b.node.receive("c", c.lie(b, func(m *pb.Message) {
 		m.Type, m.Term = pb.MsgReadIndex.Enum(), nil
-		m.Entries = []*pb.Entry{{Data: c.node.roundName()}}
+		m.Entries = []*pb.Entry{{Data: c.node.confirmRoundName()}}
 	})))
 	must(t, b.node.work())
 	w.settle()

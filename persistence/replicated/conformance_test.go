@@ -164,7 +164,7 @@ func acquaint(t *testing.T, nodes []*store) {
 			own := peer.log.Own()
 			for seen := s == peer; !seen; {
 				must(t, s.onNode(t.Context(), func(n *node) {
-					seen = n.log.Seen(peer.log.Identity().Node) == own
+					seen = n.log.RecordedStart(peer.log.Identity().Node) == own
 				}))
 			}
 		}
@@ -205,7 +205,7 @@ func (c *clustered) Apply(ctx context.Context, tok persistence.Token, from, to u
 		return err
 	}
 	for _, o := range c.others {
-		if err := o.local.Apply(ctx, o.localTok, from, to, w); err != nil {
+		if err := o.local.Apply(ctx, o.localToken, from, to, w); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (c *clustered) SaveSnapshot(ctx context.Context, tok persistence.Token, seq
 		return err
 	}
 	for _, o := range c.others {
-		err := o.local.SaveSnapshot(context.WithoutCancel(context.Background()), o.localTok, seq,
+		err := o.local.SaveSnapshot(context.WithoutCancel(context.Background()), o.localToken, seq,
 			bytes.NewReader(image.Bytes()))
 		if err != nil {
 			return err

@@ -25,8 +25,9 @@ type Copies interface {
 	// Write writes a copy of a local store that is in use. Without a copy at or above sequence
 	// least, Write returns an error before the first byte.
 	Write(ctx context.Context, local persistence.Store, least uint64, w io.Writer) error
-	// Fill reads a copy to its end into a store beside the local one, replacing that of an earlier
-	// Fill. It returns the copy's sequence. When it returns, the store is complete and durable.
+	// Fill reads a copy to its end into a store beside the local one, replacing the result of an
+	// earlier Fill. It returns the copy's sequence. When it returns, the store is complete and
+	// durable.
 	Fill(ctx context.Context, r io.Reader) (seq uint64, err error)
 	// Swap closes the local store, replaces it atomically by the newest Fill's, and opens it.
 	Swap(ctx context.Context, local persistence.Store) (persistence.Store, error)
@@ -81,7 +82,7 @@ func (w *startup) clearCopyMark() error {
 func (w *startup) writeCopy(ctx context.Context, to string, q link.Want, out io.Writer) error {
 	s := w.store.Load()
 	if s == nil || w.Copies == nil {
-		return errors.New("this node has no copy to give")
+		return errors.New("this node sends no copies, or its store is not open yet")
 	}
 	if !slices.ContainsFunc(s.view.Load().members, func(m machine.Member) bool {
 		return m.Name == to && m.Role == machine.Learner && m.Nonce == q.Nonce
@@ -175,8 +176,8 @@ func (w *startup) fetchCopy(ctx context.Context, from string, least uint64) (seq
 	return seq, err
 }
 
-// keepForming exchanges frames with the others, for some ticks or until done is closed.
-// ErrRemoved: the others no longer let this node join.
+// keepForming exchanges frames with the others, for some ticks or until done is closed. ErrRemoved:
+// the others no longer let this node join.
 func (w *startup) keepForming(ctx context.Context, ticks int, done <-chan struct{}) error {
 	for n := 0; done != nil || n < ticks; {
 		select {
@@ -203,7 +204,7 @@ func (n *node) notifyBehind() {
 	if n.tickCount%logTicks != 0 || n.raw.BasicStatus().RaftState != raft.StateLeader {
 		return
 	}
-	first := n.trim.forgotten + 1
+	first := n.trim.droppedTo + 1
 	n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
 		if name := n.nameOf(id); name != "" && id != n.id && p.Next < first {
 			if p.Match > 0 { // otherwise it is still joining
@@ -217,9 +218,9 @@ func (n *node) notifyBehind() {
 }
 
 // receiveBehind handles notifyBehind's frame; one that the leader did not send is dropped. If no
-// entry is missing, the leader lacks this node's position: a joining node's log may begin above the
-// entry that raft tries first. Then this node acknowledges its applied index. Otherwise it can
-// never catch up, but continues to vote, because it holds all that it acknowledged. Only a node
+// entry is missing, the leader does not know this node's last entry: a joining node's log may begin
+// above the entry that raft tries first. Then this node acknowledges its applied index. Otherwise
+// it can never catch up, but still votes, because it holds all that it acknowledged. Only a node
 // without a log may install a copy, because it has acknowledged nothing.
 func (n *node) receiveBehind(from uint64, payload []byte) {
 	last, err := n.log.LastIndex()
@@ -233,10 +234,10 @@ func (n *node) receiveBehind(from uint64, payload []byte) {
 			Term: new(s.GetTerm()), Index: new(n.applied)})
 		return
 	}
-	if n.tickCount < n.nextBehindLog {
+	if n.tickCount < n.logBehindAt {
 		return
 	}
-	n.nextBehindLog = n.tickCount + logTicks/2
+	n.logBehindAt = n.tickCount + logTicks/2
 	what := "stop it, replace it by itself, empty its folders, and start it: exchange cluster " +
 		"replace NODE NODE=HOST:PORT"
 	if slices.ContainsFunc(n.machine.Members(), func(m machine.Member) bool {

@@ -143,7 +143,7 @@ func newForgetful(t *testing.T) *forgetful {
 	f.until("the journal's beginning is trimmed", func() bool {
 		must(t, f.led.Trim(t.Context(), tok, f.seq-10))
 		begins := uint64(0)
-		must(t, f.led.onNode(t.Context(), func(n *node) { begins = n.trim.forgotten }))
+		must(t, f.led.onNode(t.Context(), func(n *node) { begins = n.trim.droppedTo }))
 		return begins > 0
 	})
 	return f
@@ -346,9 +346,9 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 		t.Errorf("the floor is %d, and was %d, of %d entries", floor, before, s.node.applied)
 	}
 	c.start()
-	s.node.trim.allowed = 55
+	s.node.trim.allowedSeq = 55
 	w.pass(5)
-	if begins := s.node.trim.forgotten; begins <= c.node.applied {
+	if begins := s.node.trim.droppedTo; begins <= c.node.applied {
 		t.Fatalf("the log begins after %d, and the member has %d", begins, c.node.applied)
 	}
 	refused(t, s.change(machine.Remove, "b", ""), "too far behind")
@@ -367,7 +367,7 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	if !strings.Contains(lines.String(), "exchange cluster replace") {
 		t.Errorf("it lacks entries, and says %q", lines.String())
 	}
-	if !c.node.votes() {
+	if !c.node.isVoter() {
 		t.Error("it no longer votes")
 	}
 }
@@ -429,12 +429,12 @@ func TestALearnerWhoseLogBeginsLaterGetsTheRest(t *testing.T) {
 	w.pass(3)
 	joined := s.node.applied
 	add(60)
-	s.node.logMax, s.node.trim.allowed = s.node.log.Size()/2, seq
+	s.node.logMax, s.node.trim.allowedSeq = s.node.log.Size()/2, seq
 	answer := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: seq})
 	w.settle()
 	must(t, mustAnswer(t, answer).err)
 	w.pass(5)
-	if begins := s.node.trim.forgotten; begins <= joined {
+	if begins := s.node.trim.droppedTo; begins <= joined {
 		t.Fatalf("the log begins after %d, and the node has joined at %d", begins, joined)
 	}
 	w.cut[0][3] = false

@@ -9,39 +9,47 @@
 // A caller's append becomes an entry with the owner's token, the sequence that it follows, a
 // digest, and a number. The leader adds the entry to its log. It sends the entry to the others
 // while it writes and syncs the entry itself: one sync covers all queued entries. When a majority
-// has the entry, each node applies it to its machine (persistence/internal/machine), a pure
-// function of the entries before: done, already there, fenced, or gap. The node that proposed the
-// entry answers the number with this outcome, and no other event does. So a refused append stays
-// refused wherever the log is replayed, and a delayed copy answers no other caller.
+// has the entry, each node applies it to its machine (persistence/internal/machine). The outcome
+// (done, already there, fenced, or gap) is a pure function of the entry and those that precede it.
+// The proposing node looks up its callers by the entry's number and returns this outcome. Nothing
+// else reports an append as done. So a refused append stays refused wherever the log is replayed,
+// and a late duplicate answers no other caller.
 //
 // # Owners
 //
-// An owner's token is raised by an entry, too. It is not raft's term: a node that loses the lead
-// and wins it again continues under its token, if no other owner came between. When Acquire
-// returns, this node has applied each earlier entry that will ever count. A node that stops leading
+// An entry also raises the owner's token. It is not raft's term: a node that loses the lead and
+// wins it again continues under its token, if no other owner came between. When Acquire returns,
+// this node has applied every earlier entry that can still take effect. A node that stops leading
 // answers all callers that the outcome is unknown: an error that is not persistence.Definite. A
 // token below the newest one applied here is fenced permanently, and any node can refuse it.
 //
 // # What no node may do
 //
 //   - acknowledge an entry, or vote, before the entry or the vote is on its disk: see raftlog
-//   - vote with a log that has lost its end: the log's HEAD shows it, and the folder is not opened
+//   - vote with a log that has lost its end: the log's HEAD shows the loss, and the folder is not
+//     opened
 //   - take part with a folder that has no log: the disk was replaced, and the entries that the node
-//     acknowledged are gone. Only the formation of a cluster creates a log, and a membership change
-//     that awaits the node, which then is another member
-//   - take part as an older copy of its folder. A folder lists the names of its starts, and peers
-//     record each node's newest one before they accept its frames. They accept another one once the
-//     node states that it follows on that one. Otherwise the folder is not opened again. Peers
-//     recognize a copy only if they have received a start that is newer than the copy.
-//   - drop entries that another member lacks, unless they exceed Options.LogMax, that an owner has
-//     not trimmed, or that the node itself needs: for the images of its local store (see Trim), or
-//     for its archive (see Hold).
+//     acknowledged are gone. A log is created only when a cluster is formed, or for a node that a
+//     membership change awaits, which then is another member
+//   - take part as an older copy of its folder: see Starts
+//   - drop entries that a member lacks, unless it lacks more than Options.LogMax
+//   - drop entries that no owner has trimmed
+//   - drop entries that the node itself needs: for the images of its local store (see Trim), or for
+//     its archive (see Hold)
+//
+// # Starts
+//
+// Each start of a node has a name, a count and a nonce, and the folder lists the names. Peers
+// record a node's newest start before they accept its frames. They accept a new start only if the
+// node states that it succeeds the recorded one. A node that cannot state so is an older copy: once
+// two voters have found it, its folder is never opened again. Peers recognize a copy only if they
+// have recorded a start that is newer than the copy.
 //
 // # Clocks
 //
-// Nodes exchange their clocks. One that is too far from the median of all does not own the engine.
-// Transmission delays count in a clock's favour, and a difference between only two clocks proves
-// neither wrong.
+// Nodes exchange their clocks. A node whose clock is too far from the median of all does not own
+// the engine. Transmission delays count in a clock's favour, and a difference between only two
+// clocks proves neither wrong.
 //
 // # Nodes that could not serve
 //
@@ -53,37 +61,38 @@
 //
 // # Formats
 //
-// Each frame carries the newest format of entries and records that its sender's program reads. A
-// format newer than the cluster's first is written once an entry of the kind Format is applied. The
-// leader proposes it when all members read it. A joining node must read the applied format. A
-// program that does not read it, because an older one was started again, stops applying: its node
-// receives no more of the journal, and votes.
+// Each frame states the newest format of entries and records that its sender's program reads. Nodes
+// write a format newer than the cluster's initial one only after a Format entry is applied. The
+// leader proposes that entry when all members read the format. A joining node must read the applied
+// format. If an older program that does not read it is started again, its node applies no more of
+// the journal, but still votes.
 //
 // # The node and its goroutine
 //
-// A node has no clock, goroutine or network: ticks, frames and proposals are its inputs, and it
-// calls back. Raft's own election timer draws from a source that cannot be reproduced, so the node
-// counts silent ticks itself, with an injected source. One goroutine of the store owns the node. A
-// simulation plays three nodes with disks whose power fails between any two writes, and a network
-// that loses, doubles and swaps frames; a seed repeats it.
+// A node has no clock, goroutine or network: ticks, frames and proposals are its inputs, and
+// callbacks its outputs. Raft's own election timer draws from a source that cannot be reproduced,
+// so the node counts silent ticks itself, with an injected source. One goroutine of the store owns
+// the node. A simulation runs three nodes on disks whose power fails between any two writes, and a
+// network that loses, duplicates and reorders frames; a seed repeats it.
 //
 // # Members
 //
-// The membership is a part of the machine's state, and each log begins after a state. It assigns
-// each log an id, by which raft identifies its node, and never reuses one. A cluster is formed when
-// all of its nodes are present and none has a log, and no node takes part before each has one. From
-// then on entries change the members, one change at a time. A node that is to join is awaited. When
-// a start of it without a log asks, the leader assigns an id, and sends the state that its log
-// begins after: that of the floor, the entry up to which all members have the log, and the highest
-// one up to which any may have dropped it. The node is a learner, without a vote until it has the
-// log. Then it is promoted, or replaces a voter: raft needs majorities of both sets of voters until
-// it has left the old one. A removed node is notified by its peers, notes it in its folder, and
-// ends.
+// The membership is a part of the machine's state, and each log begins after a state. The
+// membership assigns each log an ID, by which raft identifies its node, and never reuses one. A
+// cluster is formed when all of its nodes are present and none has a log. No node takes part before
+// each has created one. From then on entries change the members, one change at a time.
+//
+// A node that is to join is first awaited. When a start of it without a log asks, the leader
+// assigns an ID, and sends the state at the floor, from which the new log starts. Every member has
+// the log up to the floor, except members that lack more than LogMax, and none has dropped entries
+// above it. The node is a learner, without a vote, until it has the log. Then it is promoted, or
+// replaces a voter: until the change is complete, raft needs majorities of the old and of the new
+// voters. A removed node is notified by its peers, records it in its folder, and ends.
 //
 // When the disks of a majority are permanently lost, an operator lets one voter survive. Its log
-// gets an entry that leaves it alone, in another epoch of the IDs, and from then on all of its log
-// counts. Entries that the others had acknowledged and it lacks are lost. One of them that comes
-// back is notified of its removal.
+// gets an entry that leaves it alone, with IDs from a new range, and from then on everything in its
+// log is committed. Entries that the others had acknowledged and it lacks are lost. A lost member
+// that comes back is notified of its removal.
 //
 // A node that joins after the journal's beginning was trimmed first fetches a copy of a member's
 // local store (Copies), of a follower if possible. The copy becomes its store atomically and
@@ -92,42 +101,42 @@
 // After a crash at any step the next start begins again. A copy is of the member's newest image,
 // and the floor is no higher than an owner's trim, which is below its images.
 //
-// A member that lacks entries which all others have dropped cannot catch up. It votes, because it
-// holds all that it acknowledged, and it logs that it must be replaced.
+// A member that lacks entries which all others have dropped cannot catch up. It still votes,
+// because it holds all that it acknowledged, and it logs that it must be replaced.
 //
 // # Connections
 //
-// A member opens connections to another one (Dial), which accepts them (Accept): so the packages
-// above the store reach the leader, outside the log. The link proves both names. Only members that
-// have a log have such connections, by the membership applied at each end: an awaited or removed
-// node may still send the frames of a joining one, because the configuration names it. Its
-// connections end when its removal is applied.
+// A member opens connections to another one (Dial), which accepts them (Accept). Over them the
+// packages above the store reach the leader, outside the log. The link proves both names. Only
+// members that have a log may open them, by the membership applied at each end. An awaited or
+// removed node may still send join frames, because the config file names it. A member's connections
+// end when its removal is applied.
 //
-//	open.go         a node's start, until it is in its cluster
-//	membership.go   the nodes, as raft and the links see them
-//	offer.go        how a node without a log joins
-//	copies.go       and its copy of a store, if needed
-//	folder.go       a cluster of one node, made by a restore
-//	formation.go    how the nodes of a new cluster wait for each other
+//	open.go         the start of a node, until it is in its cluster
+//	membership.go   the members, as raft and the link see them
+//	offer.go        the state from which a joining node's log starts
+//	copies.go       the copy of a store that a joining node may need
+//	folder.go       the log of a cluster of one node, made by a restore
+//	formation.go    the nodes of a new cluster, and their wait for each other
 //	survive.go      a node that survives alone
 //	store.go        the store: its goroutine, proposals, views
 //	journal.go      owners, appends, reads, trims
-//	standing.go     a node's view of the others, and waits for it
+//	standing.go     a node's view of the others, and waits for another view
 //	clocks.go       the others' clocks
 //	market.go       the market part of the configuration
-//	formats.go      enabling newer formats of entries
-//	confirmation.go whether an owner is still one
-//	transfer.go     handing the lead over
+//	formats.go      newer formats of entries, once all members read them
+//	confirmation.go linearizable reads, and the owner's confirmation
+//	transfer.go     the transfer of the lead
 //	connections.go  connections for the packages above
-//	observer.go     and those of observers, which are not members
+//	observer.go     connections of observers, which are not members
 //	local.go        images and projections: the local store
 //	node.go         raft's state machine between its inputs and outputs
 //	receive.go      frames of peers
 //	doubts.go       accusations by peers, and impossible messages
 //	proposals.go    numbers, and the callers that wait for them
-//	trim.go         dropping the log's beginning
+//	trim.go         the log's beginning, and when entries are dropped
 //	index.go        which entries are the journal's batches
 //	frame.go        frames as bytes
-//	logger.go       raft's lines
+//	logger.go       raft's log lines
 //	certify.go      the cluster's authority, and the nodes' certificates
 package replicated

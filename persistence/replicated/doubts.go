@@ -13,26 +13,26 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// No single peer can end a node. A reason to end stays a doubt until two voters confirm it: that
-// the node is removed, that its folder is an older copy, or that it lacks acknowledged entries. Two
-// are a majority of three voters. More are not required, because an older copy may count voters
-// that have left since; for a node without another voter in its membership, one is enough.
-// Under a doubt of the last two kinds the node sends no raft messages, so it neither votes nor
-// acknowledges, and it polls the others. Peers without evidence do not clear such a doubt: of three
-// nodes a lagging one has none of the entries that the other two acknowledged. A lying peer can
-// thus only silence a node until its next start.
+// No single peer can end a node. A reason to end remains a doubt until two voters confirm it: that
+// the node was removed, that its folder is an older copy, or that its log lacks acknowledged
+// entries. Two are a majority of three voters. More are not required, because an older copy may
+// count voters that have left since. For a node without another voter in its membership, one is
+// enough. Under a doubt of the last two kinds the node sends no raft messages, so it neither votes
+// nor acknowledges, and it polls the others. Peers without evidence do not clear such a doubt: of
+// three nodes, a lagging one has none of the entries that the other two acknowledged. So a lying
+// peer can only silence a node, until that node's next start.
 //
-// A leader's entries are trusted, because raft carries no proof of an election. Two are not: one by
-// which another member survives alone, which an operator writes into that member's log, and a
-// format that no other member reads.
+// A leader's entries are trusted, because raft carries no proof of an election. Two kinds are not:
+// one by which another member survives alone, which an operator writes into that member's log, and
+// a format that no other member reads.
 
 // A doubt collects accusations of voters, by their certified names, because a peer may claim more
 // than one ID.
 type doubt struct {
 	why      error
-	index    uint64 // entry that the node seems to lack; 0: the doubt is about its start
-	leaderID uint64 // the accusing leader: no other node tracks acknowledgements
-	against  map[string]bool
+	index    uint64          // of the entry that the node seems to lack; 0: another doubt
+	leaderID uint64          // of the accusing leader: no other node tracks acknowledgements
+	against  map[string]bool // names of the accusing voters
 }
 
 const (
@@ -46,14 +46,15 @@ var (
 	errImpossible     = errors.New("impossible: the peer is cut off for a while")
 	errSurvivor       = errors.New("an entry by which another member survives alone")
 	errUnreadFormat   = errors.New("a format entry that no other member reads")
-	errUnknownReaders = errors.New("a format entry that no other member reads, of those " +
-		"that have sent frames")
+	errFormatsUnknown = errors.New("a format entry that no other member is known to read " +
+		"yet")
 	errOneAccuser = errors.New("a second voter must confirm it")
 )
 
-// isVoter reports whether an ID is a voter's in the membership applied here, or was assigned later.
-func (n *node) isVoter(id uint64) bool {
-	if id > n.machine.Given() {
+// mayBeVoter reports whether an ID is a voter's in the membership applied here, or newer than any
+// in it.
+func (n *node) mayBeVoter(id uint64) bool {
+	if id > n.machine.LastAssignedID() {
 		return true
 	}
 	for _, m := range n.machine.Members() {
@@ -74,9 +75,9 @@ func (n *node) accusersNeeded() int {
 	return 2
 }
 
-// accuse adds a peer's accusation. It reports whether enough voters agree.
-func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
-	if !n.isVoter(id) {
+// accusedBy adds a peer's accusation of this node. It reports whether enough voters agree.
+func (n *node) accusedBy(d *doubt, peer string, id uint64, why error) bool {
+	if !n.mayBeVoter(id) {
 		return false
 	}
 	if d.against == nil {
@@ -87,7 +88,7 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 	if len(d.against) >= n.accusersNeeded() {
 		return true
 	}
-	n.dropped.Warn(n.logger, "a peer doubts this node", peer,
+	n.dropLog.Warn(n.logger, "a peer doubts this node", peer,
 		fmt.Errorf("%w: %w", why, errOneAccuser), "node", peer)
 	if first {
 		n.askClocks() // the answers may confirm it
@@ -96,23 +97,26 @@ func (n *node) accuse(d *doubt, peer string, id uint64, why error) bool {
 }
 
 // muted reports whether this node must not vote until its doubts are settled.
-func (n *node) muted() bool { return len(n.older.against)+len(n.short.against) > 0 }
+func (n *node) muted() bool {
+	return len(n.olderCopyDoubt.against)+len(n.truncatedDoubt.against) > 0
+}
 
-// corroborate evaluates a peer's last index and leader; 0: none. Only the leader tracks
-// acknowledgements; a peer that holds the entry and follows that leader confirms its accusation.
+// corroborate evaluates the last index and the leader (0: none) that a peer reports. Only the
+// leader tracks acknowledgements; a peer that holds the entry and follows that leader confirms its
+// accusation.
 func (n *node) corroborate(peer string, id, last, lead uint64) error {
-	if d := &n.short; n.isVoter(id) && len(d.against) > 0 && !d.against[peer] &&
-		last >= d.index && lead == d.leaderID && n.accuse(d, peer, id, d.why) {
-		return n.refuse(d.why)
+	if d := &n.truncatedDoubt; n.mayBeVoter(id) && len(d.against) > 0 && !d.against[peer] &&
+		last >= d.index && lead == d.leaderID && n.accusedBy(d, peer, id, d.why) {
+		return n.retire(d.why)
 	}
 	return nil
 }
 
-// cutOff ignores a peer for cutTicks.
+// cutOff ignores a peer for cutTicks, and ends its connections.
 func (n *node) cutOff(name string, why error) {
 	n.impossible++
 	n.cuts[name] = n.tickCount + cutTicks
-	n.dropped.Warn(n.logger, "a peer is cut off", name, fmt.Errorf("%w: %w", why, errImpossible),
+	n.dropLog.Warn(n.logger, "a peer is cut off", name, fmt.Errorf("%w: %w", why, errImpossible),
 		"node", name)
 	n.cut(name)
 }
@@ -147,7 +151,7 @@ func (n *node) checkMessage(m *pb.Message) error {
 			max(m.GetIndex(), m.GetRejectHint()), last)
 	case kind == pb.MsgApp:
 		for i, entry := range m.Entries {
-			e, err := decode(entry, n.reads)
+			e, err := decode(entry, n.maxFormat)
 			switch {
 			case err != nil && (errors.Is(err, persistence.ErrCorrupt) || !n.mayBeNewer(m, i)):
 				return err
@@ -167,7 +171,7 @@ func (n *node) checkEntry(e *machine.Entry, leads uint64) error {
 	switch {
 	case e.Kind == machine.Survive && n.id <= n.machine.NextEpoch():
 		return errSurvivor // a node that joins after it has a higher ID
-	case e.Kind != machine.Format || e.Next <= uint64(n.reads):
+	case e.Kind != machine.Format || e.Next <= uint64(n.maxFormat):
 		return nil
 	}
 	others, why := 0, errUnreadFormat
@@ -178,7 +182,7 @@ func (n *node) checkEntry(e *machine.Entry, leads uint64) error {
 		others++
 		switch reads, ok := n.peerFormats[m.ID]; {
 		case !ok:
-			why = errUnknownReaders
+			why = errFormatsUnknown
 		case uint64(reads) >= e.Next:
 			return nil
 		}
@@ -192,12 +196,12 @@ func (n *node) checkEntry(e *machine.Entry, leads uint64) error {
 // mayBeNewer reports whether an entry of a message may use a format that this program does not
 // read. A Format entry announces it: applied, in the log, or earlier in the message. If the message
 // does not follow on this node's log, that entry may be missing here, and raft rejects the message.
-func (n *node) mayBeNewer(m *pb.Message, place int) bool {
+func (n *node) mayBeNewer(m *pb.Message, at int) bool {
 	announces := func(entry *pb.Entry) bool {
-		e, err := decode(entry, n.reads)
-		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.reads)
+		e, err := decode(entry, n.maxFormat)
+		return err == nil && e != nil && e.Kind == machine.Format && e.Next > uint64(n.maxFormat)
 	}
-	newer := n.unread != nil || slices.ContainsFunc(m.Entries[:place], announces)
+	newer := n.formatErr != nil || slices.ContainsFunc(m.Entries[:at], announces)
 	term, err := n.log.Term(m.GetIndex())
 	if newer || err != nil || term != m.GetLogTerm() || m.GetIndex() <= n.applied {
 		return newer || err != nil || term != m.GetLogTerm()
@@ -209,21 +213,22 @@ func (n *node) mayBeNewer(m *pb.Message, place int) bool {
 	return newer || err != nil
 }
 
-// forgetFuture drops the state of an ID that a peer claimed before its assignment, once it belongs
-// to another peer.
-func (n *node) forgetFuture(id uint64) error {
+// dropFutureID drops the state of an ID that a peer's frames had before it was assigned, because it
+// was assigned to another peer, or the peer has a newer one.
+func (n *node) dropFutureID(id uint64) error {
 	delete(n.lastFrame, id)
 	delete(n.peerFormats, id)
 	delete(n.peerMarkets, id)
 	delete(n.peerClocks, id)
 	delete(n.peerUnfits, id)
-	return n.log.Forget(id)
+	return n.log.ForgetStart(id)
 }
 
-// matchesLeader reports whether a message of a kind that only the leader sends or receives does so,
-// by the leader known here. Others are late or forged, and dropped. Raft would forward a ReadIndex
-// to the leader under its sender's name, which that node rejects; the sender repeats it.
-func (n *node) matchesLeader(m *pb.Message) bool {
+// fitsKnownLeader reports whether a message fits the leader known here: only that one sends a
+// TimeoutNow or a ReadIndexResp, and only it receives a ReadIndex. Others are late or forged, and
+// dropped. Raft would forward a ReadIndex under its sender's name, which the leader rejects; the
+// sender repeats it.
+func (n *node) fitsKnownLeader(m *pb.Message) bool {
 	status := n.raw.BasicStatus()
 	switch m.GetType() {
 	case pb.MsgTimeoutNow, pb.MsgReadIndexResp:

@@ -116,7 +116,7 @@ func TestAPeerAloneEndsNoNode(t *testing.T) {
 				w.pass(1)
 			}
 			w.pass(3 * electionTicks)
-			if to.node == nil || to.node.unread != nil ||
+			if to.node == nil || to.node.formatErr != nil ||
 				to.memberList() != "a1#1 b1#2 c1#3" {
 				t.Fatalf("%s: node %s has ended", what, to.name())
 			}
@@ -225,7 +225,7 @@ func TestOnlyTheLeaderReportsATrimmedLog(t *testing.T) {
 	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
 	for i, want := range map[int]int{0: 1, 1: 0} { // of the leader, and of a follower
 		lines.Reset()
-		c.node.nextBehindLog = 0
+		c.node.logBehindAt = 0
 		says := w.nodes[i].forged(frameBehind, binary.BigEndian.AppendUint64(nil, math.MaxUint64))
 		for range 3 {
 			must(t, c.node.receive(nodeNames[i], says))
@@ -284,7 +284,7 @@ func TestAnUnassignedIDBelongsToNoPeer(t *testing.T) {
 	if got := s.memberList(); got != "a1#1 b1#2 c1#3 d2#4" {
 		t.Errorf("the members are %s", got)
 	}
-	if got := s.log.Seen(4); got != w.nodes[3].log.Own() {
+	if got := s.log.RecordedStart(4); got != w.nodes[3].log.Own() {
 		t.Errorf("of d the start %+v is stored", got)
 	}
 }
@@ -310,7 +310,7 @@ func (w *world) forge() {
 			f.id = edge()
 		}
 		// an invented first start would only lock out its sender
-		if w.forges.IntN(4) == 0 && to.log.Seen(s.node.id).Boot != 0 {
+		if w.forges.IntN(4) == 0 && to.log.RecordedStart(s.node.id).Boot != 0 {
 			f.start.Boot = edge()
 		}
 		says = f.begin()

@@ -42,7 +42,7 @@ func Found(folder, cluster, node string, seq uint64) error {
 
 func foundIn(files vfs.FS, folder, cluster, node string, seq uint64) error {
 	state := machine.Restored(node, seq, foundedIndex, time.Now().UnixMilli())
-	d := raftlog.Identity{Cluster: cluster, Name: node, Node: state.Given()}
+	d := raftlog.Identity{Cluster: cluster, Name: node, Node: state.LastAssignedID()}
 	return raftlog.Form(files, files.PathJoin(folder, logFolder), d,
 		raftlog.Base{Index: foundedIndex, Term: foundedIndex, Machine: state.Encode()})
 }

@@ -30,7 +30,7 @@ func (s *simulated) putBack() {
 	}
 	for _, peer := range w.nodes {
 		if peer != s && !peer.spare &&
-			(peer.node == nil || peer.log.Seen(s.copied.id).Boot <= s.copied.boot) {
+			(peer.node == nil || peer.log.RecordedStart(s.copied.id).Boot <= s.copied.boot) {
 			return
 		}
 	}

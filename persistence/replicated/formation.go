@@ -41,14 +41,14 @@ const (
 // A message counts only if it echoes the nonce of this start, because an earlier one may predate
 // the loss of a log. Like a node, a formation has no clock, goroutine or network.
 type formation struct {
-	cluster string
-	names   []string // of all nodes, sorted
-	name    string   // this node's name
-	nonce   string   // of this start
-	stage   stage
-	reads   uint8 // newest format that this program reads
-	send    func(to string, frame []byte)
-	logger  *slog.Logger
+	cluster   string
+	names     []string // of all nodes, sorted
+	name      string   // this node's name
+	nonce     string   // of this start
+	stage     stage
+	maxFormat uint8 // newest format that this program reads
+	send      func(to string, frame []byte)
+	logger    *slog.Logger
 
 	nonces   map[string]string         // newest of each peer
 	messages map[string]formingMessage // newest echo of this start by each peer
@@ -58,8 +58,8 @@ type formation struct {
 	refusals map[string]int
 }
 
-// refusalsNeeded take longer than a cut-off node continues to lead. Such a node may lack the change
-// that lets this one join.
+// refusalsNeeded is how many refusals of one leader remove this node. They take longer than a
+// cut-off node continues to lead, which may lack the change that lets this one join.
 const refusalsNeeded = 3 * electionTicks
 
 // A formingMessage is a node's report of its own state to another.
@@ -72,9 +72,9 @@ type formingMessage struct {
 	// of a member: whether it leads, and whether the receiver may join
 	Leads   bool `json:"leads,omitempty"`
 	Awaited bool `json:"awaited,omitempty"`
-	// Reads is the newest format that the sender's program reads, Format the applied one.
-	Reads  uint8 `json:"reads"`
-	Format uint8 `json:"format,omitempty"`
+	// MaxFormat is the newest format that the sender's program reads, Format the applied one.
+	MaxFormat uint8 `json:"reads"`
+	Format    uint8 `json:"format,omitempty"`
 }
 
 // maxFormingBytes bounds an encoded formingMessage.
@@ -83,7 +83,7 @@ const maxFormingBytes = 2 << 10
 func newFormation(cluster string, names []string, own, nonce string, at stage,
 	send func(to string, frame []byte), logger *slog.Logger) *formation {
 	return &formation{cluster: cluster, names: names, name: own, nonce: nonce, stage: at,
-		send: send, reads: machine.Newest, logger: logger, nonces: map[string]string{},
+		send: send, maxFormat: machine.Newest, logger: logger, nonces: map[string]string{},
 		messages: map[string]formingMessage{}, refusals: map[string]int{}}
 }
 
@@ -116,7 +116,7 @@ func (f *formation) sendState(to string) { f.sendMessage(to, formingMessage{}) }
 
 // sendMessage completes a message by the common fields and sends it.
 func (f *formation) sendMessage(to string, w formingMessage) {
-	w.Cluster, w.Names, w.Stage, w.Reads = f.cluster, f.names, f.stage, f.reads
+	w.Cluster, w.Names, w.Stage, w.MaxFormat = f.cluster, f.names, f.stage, f.maxFormat
 	w.Nonce, w.Echo = f.nonce, f.nonces[to]
 	text, err := json.Marshal(w)
 	if err != nil {
@@ -131,8 +131,8 @@ func (f *formation) sendMessage(to string, w formingMessage) {
 func (f *formation) receive(from string, b []byte) {
 	frame, err := parseFrame(b)
 	if err == nil && frame.kind == frameOffer && f.stage == stageEmpty {
-		o, err := parseOffer(frame.payload, f.reads)
-		if err == nil && o.nonce == f.nonce && !f.hasOffer(o) {
+		o, err := parseOffer(frame.payload, f.maxFormat)
+		if err == nil && o.nonce == f.nonce && !f.isStaleOffer(o) {
 			f.offer = o
 		}
 		return
@@ -170,7 +170,7 @@ func (f *formation) countRefusal(from string, w formingMessage) {
 	}
 }
 
-// nodesNeeded returns how many nodes must agree to end this one: two, or the only other one.
+// nodesNeeded returns how many nodes must agree to end this one: two, or one if there is no second.
 func (f *formation) nodesNeeded() int { return min(2, len(f.names)-1) }
 
 // removedBy returns the node whose refusals show that this one may no longer join; "": none, or too
@@ -202,7 +202,7 @@ func (f *formation) refusal() error {
 		if !w.Awaited && w.Leads {
 			leads = name
 		}
-		if w.Format > f.reads {
+		if w.Format > f.maxFormat {
 			newer++
 			has = name
 		}
@@ -213,14 +213,14 @@ func (f *formation) refusal() error {
 		return fmt.Errorf("%w (node %s)", errReplaced, leads)
 	case newer >= f.nodesNeeded() && has != "":
 		return fmt.Errorf("%w: format %d is applied at node %s, and this program reads formats up "+
-			"to %d", persistence.ErrFormat, f.messages[has].Format, has, f.reads)
+			"to %d", persistence.ErrFormat, f.messages[has].Format, has, f.maxFormat)
 	}
 	return nil
 }
 
-// hasOffer reports whether an offer is no newer than the current one: a former leader may send one
-// late.
-func (f *formation) hasOffer(o *offer) bool {
+// isStaleOffer reports whether an offer is no newer than the current one: a former leader's may
+// arrive late.
+func (f *formation) isStaleOffer(o *offer) bool {
 	have := f.offer
 	return have != nil && (o.id < have.id || o.id == have.id && o.base.Index <= have.base.Index)
 }

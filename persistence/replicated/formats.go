@@ -9,21 +9,21 @@ import (
 
 // frame returns a frame of this node, without its payload.
 func (n *node) frame(kind byte) frame {
-	return frame{kind: kind, reads: n.reads, id: n.id, start: n.log.Own()}
+	return frame{kind: kind, maxFormat: n.maxFormat, id: n.id, start: n.log.Own()}
 }
 
 // proposeFormat enables the newest format that the programs of all members read, including
-// learners. A joining node's format is checked before it gets an ID: see answerJoiner. Both are
-// changes, made one at a time, so neither misses the other.
+// learners. A joining node's format is checked before it gets an ID: see answerJoiner. Joins and
+// formats are changes, made one at a time, so neither overlooks the other.
 func (n *node) proposeFormat() {
-	least := n.reads
+	lowest := n.maxFormat
 	for _, m := range n.machine.Members() {
 		if m.ID != n.id && m.ID != 0 {
-			least = min(least, n.peerFormats[m.ID])
+			lowest = min(lowest, n.peerFormats[m.ID])
 		}
 	}
-	if least > n.machine.Format() {
-		n.tryPropose(&machine.Entry{Kind: machine.Format, Next: uint64(least)})
+	if lowest > n.machine.Format() {
+		n.tryPropose(&machine.Entry{Kind: machine.Format, Next: uint64(lowest)})
 	}
 }
 
@@ -31,19 +31,19 @@ func (n *node) proposeFormat() {
 // continues to vote and append, campaigns last, and hands over a lead that it holds.
 func (n *node) formatRaised() {
 	format := n.machine.Format()
-	if format <= n.reads {
+	if format <= n.maxFormat {
 		n.logger.Info("all members read another format: it may be written", "format", format)
 		return
 	}
-	n.unread = fmt.Errorf("%w: format %d is applied, and this program reads formats up to %d",
-		persistence.ErrFormat, format, n.reads)
+	n.formatErr = fmt.Errorf("%w: format %d is applied, and this program reads formats up to %d",
+		persistence.ErrFormat, format, n.maxFormat)
 	n.logger.Error("this node only votes, because its program is too old",
-		"error", n.unread)
+		"error", n.formatErr)
 }
 
-// transferUnread hands the lead over, because this node cannot apply its own proposals.
-func (n *node) transferUnread() {
-	if n.unread != nil && n.transfer.caller == nil {
+// transferIfTooOld hands the lead over if this node cannot apply its own proposals.
+func (n *node) transferIfTooOld() {
+	if n.formatErr != nil && n.transfer.caller == nil {
 		n.transferLead(0, make(chan error, 1))
 	}
 }

@@ -125,7 +125,7 @@ func TestANodeThatCannotReadTheFormatVotes(t *testing.T) {
 	c.best = newer + 1 // started although a newer one was reported
 	c.runs(machine.First)
 	w.pass(3)
-	if c.node.unread == nil || c.view.unread == nil {
+	if c.node.formatErr == nil || c.view.formatErr == nil {
 		t.Fatal("an older program reads what a newer one has written")
 	}
 	applied := c.view.applied

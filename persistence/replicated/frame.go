@@ -15,18 +15,18 @@ import (
 //	version | kind | newest format that the sender reads | id u64 | boot u64 |
 //	length and text of the nonce | payload
 type frame struct {
-	kind    byte
-	reads   uint8
-	id      uint64        // of the sender
-	start   raftlog.Start // of the sender
-	payload []byte
+	kind      byte
+	maxFormat uint8
+	id        uint64        // of the sender
+	start     raftlog.Start // of the sender
+	payload   []byte
 }
 
 const (
 	frameVersion = 6
 	frameMessage = 1 // the payload is a message of raft
-	// frameSeen asks the receiver whether one of its starts follows on another one: the payload is
-	// both, of which the second is the newest one that the sender has seen.
+	// frameSeen asks the receiver whether its start, which is first in the payload, succeeds the
+	// second: the newest start that the sender has recorded.
 	frameSeen = 2
 	// frameForming: the payload is a formingMessage; there is no id and no start.
 	frameForming = 3
@@ -34,7 +34,7 @@ const (
 	frameRemoved = 4
 	// frameOffer: the payload is an offer.
 	frameOffer = 5
-	// frameFollows: the sender's start follows on the one in the payload, if there is one.
+	// frameFollows: the sender's start succeeds the one in the payload.
 	frameFollows = 6
 	// frameClock asks for the receiver's clock, or answers. The payload is the digest of the market
 	// part in the sender's file and the asking node's clock in microseconds. An answer adds its
@@ -66,7 +66,7 @@ func readStart(p *wire.Reader) (s raftlog.Start) {
 
 // begin returns the bytes before the payload.
 func (f *frame) begin() []byte {
-	b := binary.BigEndian.AppendUint64([]byte{frameVersion, f.kind, f.reads}, f.id)
+	b := binary.BigEndian.AppendUint64([]byte{frameVersion, f.kind, f.maxFormat}, f.id)
 	return appendStart(b, f.start)
 }
 
@@ -77,7 +77,7 @@ func parseFrame(b []byte) (f frame, err error) {
 	}
 	p := wire.Read(b)
 	p.Take(1)
-	f.kind, f.reads, f.id = p.Byte(), p.Byte(), p.Fixed64()
+	f.kind, f.maxFormat, f.id = p.Byte(), p.Byte(), p.Fixed64()
 	f.start, f.payload = readStart(&p), p.Rest()
 	if p.Bad() {
 		err = errFrame

@@ -67,7 +67,7 @@ func TestANodeKeepsTheLogThatItsArchiveLacks(t *testing.T) {
 			return f.forgets(f.led, older) && f.forgets(other, older)
 		})
 		var gone, floor uint64
-		must(t, f.led.onNode(t.Context(), func(n *node) { gone = n.trim.forgotten }))
+		must(t, f.led.onNode(t.Context(), func(n *node) { gone = n.trim.droppedTo }))
 		f.until("the trim has come to the node with the archive", func() bool {
 			must(t, s.onNode(t.Context(), func(n *node) { floor = n.machine.Floor() }))
 			return floor >= gone && s.view.Load().trimmed >= older

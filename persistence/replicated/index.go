@@ -61,8 +61,8 @@ func (x *index) recentAt(seq uint64) (n int, edge bool) {
 	return n + 1, edge
 }
 
-// forget drops the batches up to an entry.
-func (x *index) forget(entry uint64) {
+// dropUpTo removes the batches up to an entry.
+func (x *index) dropUpTo(entry uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n, _ := slices.BinarySearchFunc(x.batches, entry+1,
@@ -70,7 +70,7 @@ func (x *index) forget(entry uint64) {
 	x.batches = slices.Clone(x.batches[n:])
 }
 
-// after returns the batches that end above a sequence. The caller must not change them.
+// after returns the batches whose last sequence is above seq. The caller must not change them.
 func (x *index) after(seq uint64) []batchRef {
 	x.mu.Lock()
 	defer x.mu.Unlock()

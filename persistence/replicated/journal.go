@@ -13,7 +13,7 @@ import (
 )
 
 // Acquire makes the caller the owner, if this node leads. When it returns, this node has applied
-// each earlier entry that will ever count, and no earlier owner writes to the local store.
+// every earlier entry that can still take effect, and no earlier owner writes to the local store.
 func (s *store) Acquire(ctx context.Context, c persistence.Claim) (persistence.Token, uint64,
 	error) {
 	id, err := codec.CheckClaim(c)
@@ -30,7 +30,7 @@ func (s *store) Acquire(ctx context.Context, c persistence.Claim) (persistence.T
 	if err != nil {
 		return "", 0, err
 	}
-	s.writes.Lock() // waits for the writes of the owner before
+	s.writes.Lock() // waits for the writes of the previous owner
 	defer s.writes.Unlock()
 	if before := s.claimed.Load(); before == nil || before.Epoch() < a.Token.Epoch() {
 		s.claimed.Store(&a.Token)
@@ -54,8 +54,8 @@ func (s *store) Release(ctx context.Context, tok persistence.Token) error {
 	return err
 }
 
-// Begin makes the journal of an empty store end at seq. This node checks that its local store is
-// empty, the machine that the journal is.
+// Begin makes the journal of an empty store end at seq. It checks that the local store is empty;
+// the machine checks that the journal is.
 func (s *store) Begin(ctx context.Context, tok persistence.Token, seq uint64) error {
 	if err := codec.CheckBegin(seq); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *store) Append(ctx context.Context, tok persistence.Token, prev, next ui
 	return err
 }
 
-// Read calls fn for each batch applied here that ends above after.
+// Read calls fn for each batch applied here whose last sequence is above after.
 func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint64,
 	batch []byte) error) error {
 	s.life.RLock()
@@ -110,7 +110,7 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 	}
 	from := max(after, min(v.trimmed, s.held.Load())) // trimmed batches that are not held are gone
 	var err, stopped error
-	give := func(e *machine.Entry) error {
+	visit := func(e *machine.Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -121,9 +121,9 @@ func (s *store) Read(ctx context.Context, after uint64, fn func(prev, next uint6
 		return stopped
 	}
 	if list := s.index.newest(from, v.beat.End.Seq); list != nil {
-		err = forEach(list, give)
+		err = forEach(list, visit)
 	} else {
-		err = s.readLog(from, v.applied, give)
+		err = s.readLog(from, v.applied, visit)
 	}
 	if err == nil {
 		err = chain.Done()
@@ -143,7 +143,7 @@ func forEach(list []*machine.Entry, fn func(*machine.Entry) error) error {
 	return nil
 }
 
-// readLog calls fn for each batch that ends above after, of the entries up to applied.
+// readLog calls fn for each batch in the entries up to applied whose last sequence is above after.
 func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) error {
 	marks := s.index.after(after)
 	for len(marks) > 0 && marks[len(marks)-1].entry > applied {
@@ -154,10 +154,10 @@ func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) er
 	}
 	return s.log.Read(marks[0].entry-1, marks[len(marks)-1].entry, func(entry *pb.Entry) error {
 		if entry.GetIndex() != marks[0].entry {
-			return nil // not a batch, or a refused one
+			return nil // not a batch, or a refused append
 		}
 		marks = marks[1:]
-		e, err := machine.Decode(entry.GetData(), s.newest)
+		e, err := machine.Decode(entry.GetData(), s.maxFormat)
 		if err == nil {
 			err = fn(e)
 		}
@@ -168,9 +168,9 @@ func (s *store) readLog(after, applied uint64, fn func(*machine.Entry) error) er
 	})
 }
 
-// Trim lets this node's log drop batches that end at or below upTo and that neither its older image
-// nor its archive needs. It also proposes upTo to all nodes, regardless of this node's archive;
-// under the node's own token only if this node's newest claim owns the engine.
+// Trim lets this node's log drop the batches up to upTo, except those that the older of its two
+// images or its archive needs. It also proposes upTo to all nodes, whatever this node needs. Under
+// the node's own token it proposes only if this node's newest claim owns the engine.
 func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) error {
 	own := tok == s.nodeToken
 	if !own {
@@ -183,7 +183,7 @@ func (s *store) Trim(ctx context.Context, tok persistence.Token, upTo uint64) er
 		return err
 	}
 	allowed := min(upTo, needed, s.held.Load())
-	err = s.onNode(ctx, func(n *node) { n.trim.allowed = max(n.trim.allowed, allowed) })
+	err = s.onNode(ctx, func(n *node) { n.trim.allowedSeq = max(n.trim.allowedSeq, allowed) })
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,12 @@ func (s *store) neededSeq(ctx context.Context) (uint64, error) {
 func (s *store) SaveSnapshot(ctx context.Context, tok persistence.Token, seq uint64,
 	r io.Reader) error {
 	if tok == s.nodeToken {
-		return s.local.SaveSnapshot(ctx, s.localTok, seq, r)
+		return s.local.SaveSnapshot(ctx, s.localToken, seq, r)
 	}
 	if err := s.checkToken(tok); err != nil {
 		return err
 	}
-	return s.local.SaveSnapshot(ctx, s.localTok, seq, &fencedReader{s, tok, r})
+	return s.local.SaveSnapshot(ctx, s.localToken, seq, &fencedReader{s, tok, r})
 }
 
 // A fencedReader fails with ErrFenced once its token no longer owns the engine.
@@ -65,8 +65,8 @@ func (s *store) LoadSnapshot(ctx context.Context, back int) (uint64, io.ReadClos
 }
 
 // Apply writes rows to the local store. Nonces of reads are proposed as an entry first, because any
-// later leader must refuse them, too. Under an owner's token, writes that do not move the watermark
-// hold only such nonces; otherwise they are the marked ones.
+// later leader must refuse them, too. An owner's write that does not move the watermark holds only
+// such nonces; in any other write they are marked.
 func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint64,
 	w *persistence.Writes) error {
 	if w == nil {
@@ -79,7 +79,7 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 		if err := s.ownReads(ctx, w.Nonces); err != nil {
 			return err
 		}
-		return s.local.Apply(ctx, s.localTok, from, to, w)
+		return s.local.Apply(ctx, s.localToken, from, to, w)
 	}
 	s.writes.RLock()
 	defer s.writes.RUnlock()
@@ -90,7 +90,7 @@ func (s *store) Apply(ctx context.Context, tok persistence.Token, from, to uint6
 		if err := s.proposeNonces(ctx, tok, readNonces(w.Nonces)); err != nil {
 			return err
 		}
-		return s.local.Apply(ctx, s.localTok, from, to, w)
+		return s.local.Apply(ctx, s.localToken, from, to, w)
 	}
 	if now, err := s.local.Watermark(ctx); err != nil {
 		return err
@@ -120,9 +120,9 @@ func (s *store) proposeNonces(ctx context.Context, tok persistence.Token,
 	return err
 }
 
-// ownReads replicates the nonces of reads, if this node's newest claim owns the engine. Those of a
-// fenced owner stay on this node. While the owner does not lead, the case is undecided, and the
-// caller retries.
+// ownReads replicates the nonces of reads, if this node's newest claim owns the engine. A fenced
+// owner's stay on this node. While the owner's node does not lead, this fails, and the caller
+// retries.
 func (s *store) ownReads(ctx context.Context, nonces []persistence.Nonce) error {
 	list := readNonces(nonces)
 	if len(list) == 0 {

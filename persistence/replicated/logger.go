@@ -6,9 +6,9 @@ import (
 	"log/slog"
 )
 
-// A raftLogger logs raft's lines. Raft logs its normal course as information and warnings, which
-// is too much for an exchange's log, so they are logged at debug level. A panic ends the process:
-// raft has found an impossible input.
+// A raftLogger logs raft's lines. Raft logs its normal course as information and warnings, which is
+// too much for an exchange's log, so they are logged at debug level. A panic ends the process: raft
+// has found an impossible input.
 type raftLogger struct{ log *slog.Logger }
 
 func (l raftLogger) Debug(v ...any)                   { l.log.Debug("raft: " + fmt.Sprint(v...)) }

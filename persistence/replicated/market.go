@@ -15,7 +15,7 @@ import (
 // SetMarket. Its methods may be called from any goroutine.
 type OwnMarket struct{ digests atomic.Pointer[[]uint64] }
 
-// Set replaces it by its text in each format of entries, newest first.
+// Set replaces the part by its text in each format of entries, newest first.
 func (o *OwnMarket) Set(texts [][]byte) {
 	var list []uint64
 	for _, text := range texts {
@@ -35,11 +35,11 @@ func (o *OwnMarket) get() []uint64 {
 	return nil
 }
 
-// reportMarket passes the applied market part to agreed.
+// reportMarket passes the applied market part to onMarket.
 func (n *node) reportMarket() {
 	if market, _ := n.machine.Market(); market != nil {
 		n.marketDigest = codec.Digest(market)
-		n.agreed(market)
+		n.onMarket(market)
 	}
 }
 
@@ -59,7 +59,7 @@ func (n *node) ownMarket() uint64 {
 // Market returns the market part applied here for the next term, and that of the newest term.
 func (s *store) Market() (next, current []byte) {
 	v := s.view.Load()
-	return v.market, v.current
+	return v.market, v.termMarket
 }
 
 // SetMarket proposes a market part to all nodes, under this node's newest claim. The entry uses the

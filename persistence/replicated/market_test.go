@@ -42,7 +42,7 @@ func TestMembersReportTheirMarketParts(t *testing.T) {
 	w.nodes[3].start()
 	w.pass(2 * electionTicks)
 	for _, n := range w.nodes[:voters+1] {
-		if !bytes.Equal(n.view.market, text) || n.view.current != nil {
+		if !bytes.Equal(n.view.market, text) || n.view.termMarket != nil {
 			t.Errorf("%s has the market part %q", n.name(), n.view.market)
 		}
 		if len(n.view.peers) != voters+1 {
@@ -68,7 +68,7 @@ func TestMembersReportTheirMarketParts(t *testing.T) {
 // A market part is an entry of the enabled format, so that an older program can read it.
 func TestMarketPartUsesTheAppliedFormat(t *testing.T) {
 	ticks := make(chan time.Time)
-	s := openNode(t, options{dir: "node", files: vfs.NewMem(), tickC: ticks, reads: newer,
+	s := openNode(t, options{dir: "node", files: vfs.NewMem(), tickC: ticks, maxFormat: newer,
 		local: memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
 	_, _, err := s.Acquire(t.Context(), persistence.Claim{Owner: "an owner"})
 	must(t, err)
@@ -99,8 +99,8 @@ func TestMarketPartUsesTheAppliedFormat(t *testing.T) {
 func TestOnlyTheOwnerSetsAMarketPart(t *testing.T) {
 	var agreed []byte
 	s := openNode(t, options{dir: "node", files: vfs.NewMem(),
-		agreed: func(market []byte) { agreed = market },
-		local:  memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
+		onMarket: func(market []byte) { agreed = market },
+		local:    memory.Open(memory.NewDisk(), persistence.Retention{})}, 0, 1)
 	if err := s.SetMarket(t.Context(), []byte("first"), true); !errors.Is(err, errNotLeading) {
 		t.Errorf("without a claim: %v", err)
 	}

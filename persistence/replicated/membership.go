@@ -75,13 +75,14 @@ func confChanges(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
 	return list
 }
 
-// decode reads an entry of a format up to reads; nil: it is empty.
-func decode(entry *pb.Entry, reads uint8) (*machine.Entry, error) {
+// decode reads one of raft's entries, of a format up to maxFormat; nil: the empty first entry of a
+// term.
+func decode(entry *pb.Entry, maxFormat uint8) (*machine.Entry, error) {
 	switch data := entry.GetData(); {
-	case entry.GetType() == pb.EntryNormal && len(data) == 0: // the first one of a leader's term
+	case entry.GetType() == pb.EntryNormal && len(data) == 0:
 		return nil, nil
 	case entry.GetType() == pb.EntryNormal:
-		return machine.Decode(data, reads)
+		return machine.Decode(data, maxFormat)
 	case entry.GetType() == pb.EntryConfChangeV2 && len(data) == 0: // raft's own
 		return &machine.Entry{Kind: machine.Leave}, nil
 	case entry.GetType() == pb.EntryConfChangeV2:
@@ -89,18 +90,18 @@ func decode(entry *pb.Entry, reads uint8) (*machine.Entry, error) {
 		if err := proto.Unmarshal(data, c); err != nil {
 			return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
 		}
-		e, err := machine.Decode(c.Context, reads)
-		if err == nil && !e.Kind.Changes() {
-			err = fmt.Errorf("%w: an entry of kind %d changes the members", persistence.ErrCorrupt,
-				e.Kind)
+		e, err := machine.Decode(c.Context, maxFormat)
+		if err == nil && !e.Kind.ChangesCluster() {
+			err = fmt.Errorf("%w: a configuration change holds an entry of kind %d",
+				persistence.ErrCorrupt, e.Kind)
 		}
 		return e, err
 	}
 	return nil, fmt.Errorf("%w: an entry of type %s", persistence.ErrCorrupt, entry.GetType())
 }
 
-// applyMembers applies another membership to raft, all at once or, for learners, one by one. Raft's
-// resulting configuration must equal the machine's.
+// applyMembers applies a change of the membership to raft: in one step if it is joint, and
+// otherwise member by member. Raft's resulting configuration must equal the machine's.
 func (n *node) applyMembers(before []machine.Member, joint bool) error {
 	members := n.machine.Members()
 	from := before
@@ -118,9 +119,9 @@ func (n *node) applyMembers(before []machine.Member, joint bool) error {
 		}
 	}
 	if want := configuration(members); now != nil && now.Equivalent(want) != nil {
-		return fmt.Errorf("BUG: raft has the members %v, and they are %v", now, want)
+		return fmt.Errorf("BUG: raft's configuration is %v, and the machine's is %v", now, want)
 	}
-	// The removed nodes may be needed to commit the change again after a crash.
+	// Otherwise, after a crash, removed nodes could be needed to commit the change again.
 	if err := n.log.Commit(n.applied); err != nil {
 		return err
 	}
@@ -134,29 +135,30 @@ func (n *node) applyMembers(before []machine.Member, joint bool) error {
 			n.lastFrame[m.ID] = n.tickCount
 		}
 	}
-	for name, id := range n.futureIDs { // an assigned ID is its member's alone
-		if id <= n.machine.Given() && n.nameOf(id) != name {
-			if err := n.forgetFuture(id); err != nil {
+	for name, id := range n.futureIDs { // an ID that is assigned now belongs to its member alone
+		if id <= n.machine.LastAssignedID() && n.nameOf(id) != name {
+			if err := n.dropFutureID(id); err != nil {
 				return err
 			}
 		}
 	}
-	n.forgetMembers()
+	n.dropFormerMembers()
 	n.onMembers(members)
 	n.updatePeers()
 	return nil
 }
 
-// forgetMembers drops the state of former members: no ID comes back.
-func (n *node) forgetMembers() {
-	gone := func(id uint64) bool { return id <= n.machine.Given() && n.nameOf(id) == "" }
+// dropFormerMembers drops the state of former members: no ID is assigned twice.
+func (n *node) dropFormerMembers() {
+	lastID := n.machine.LastAssignedID()
+	gone := func(id uint64) bool { return id <= lastID && n.nameOf(id) == "" }
 	maps.DeleteFunc(n.lastFrame, func(id, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(n.peerUnfits, func(id, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(n.offeredAt, func(id, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(n.peerFormats, func(id uint64, _ uint8) bool { return gone(id) })
 	maps.DeleteFunc(n.peerMarkets, func(id, _ uint64) bool { return gone(id) })
 	maps.DeleteFunc(n.peerClocks, func(id uint64, _ clockReading) bool { return gone(id) })
-	maps.DeleteFunc(n.futureIDs, func(_ string, id uint64) bool { return id <= n.machine.Given() })
+	maps.DeleteFunc(n.futureIDs, func(_ string, id uint64) bool { return id <= lastID })
 }
 
 // markRemoved records durably that this node is no longer a member.
@@ -164,11 +166,11 @@ func (n *node) markRemoved() error {
 	if err := n.log.Remove(); err != nil {
 		return err
 	}
-	n.refused = persistence.ErrRemoved
+	n.endedBy = persistence.ErrRemoved
 	return nil
 }
 
-// nameOf returns the name of a member; "": the ID is none's.
+// nameOf returns the name of the member with an ID; "": there is none.
 func (n *node) nameOf(id uint64) string {
 	for _, m := range n.machine.Members() {
 		if m.ID == id && id != 0 {
@@ -178,9 +180,9 @@ func (n *node) nameOf(id uint64) string {
 	return ""
 }
 
-// route returns the name of the node that receives a member's frames; "": none is known.
+// route returns the name of the node to which frames for an ID are sent; "": none is known.
 func (n *node) route(id uint64) string {
-	if id > n.machine.Given() {
+	if id > n.machine.LastAssignedID() {
 		for name, later := range n.futureIDs {
 			if later == id {
 				return name
@@ -190,16 +192,16 @@ func (n *node) route(id uint64) string {
 	return n.nameOf(id)
 }
 
-// acceptsFrom reports whether a frame comes from a member. An ID above those applied here is
-// accepted: otherwise this node could not learn of its assignment. A peer whose ID is no longer a
-// member's is notified.
+// acceptsFrom reports whether a frame comes from a member. An ID above any that is assigned here is
+// accepted: if its node leads, only that node can send the entry that assigns it. A peer whose ID
+// is no longer a member's is notified.
 func (n *node) acceptsFrom(from string, f frame) bool {
 	switch name := n.nameOf(f.id); {
 	case f.id == 0 || f.id == n.id || from == "":
 		return false
-	case f.id > n.machine.Given():
+	case f.id > n.machine.LastAssignedID():
 		before := n.futureIDs[from]
-		if before > f.id || before != 0 && before < f.id && n.forgetFuture(before) != nil {
+		if before > f.id || before != 0 && before < f.id && n.dropFutureID(before) != nil {
 			return false
 		}
 		n.futureIDs[from] = f.id
@@ -217,8 +219,8 @@ func (n *node) notifyRemoved(name string, id uint64) {
 	n.send(name, binary.BigEndian.AppendUint64(f.begin(), id))
 }
 
-// votes reports whether this node is a voter.
-func (n *node) votes() bool {
+// isVoter reports whether this node is a voter.
+func (n *node) isVoter() bool {
 	return slices.ContainsFunc(n.machine.Members(), func(m machine.Member) bool {
 		return m.ID == n.id && (m.Role == machine.Voter || m.Role == machine.Leaving)
 	})
@@ -230,8 +232,8 @@ func (n *node) alone() bool {
 	return len(c.Voters) == 1 && c.Voters[0] == n.id && len(c.VotersOutgoing) == 0
 }
 
-// checkChange returns why the leader refuses a change that the machine would accept, by the state
-// of the other nodes.
+// checkChange returns why the leader refuses a change that the machine would accept: it would
+// remove the leader, promote a node without the log, or leave too few voters that respond.
 func (n *node) checkChange(e *machine.Entry, before, after []machine.Member) error {
 	progress := n.raw.Status().Progress
 	last, err := n.log.LastIndex()
@@ -244,9 +246,9 @@ func (n *node) checkChange(e *machine.Entry, before, after []machine.Member) err
 			continue
 		}
 		voters++
-		// a member that lacks trimmed entries can append nothing proposed from now on
+		// a member that lacks dropped entries can append no new one
 		if m.ID == n.id || n.tickCount-n.lastFrame[m.ID] <= electionTicks &&
-			progress[m.ID].Next > n.trim.forgotten {
+			progress[m.ID].Next > n.trim.droppedTo {
 			living++
 		}
 		if p := progress[m.ID]; e.Kind == machine.Promote && m.Name == e.Name &&
@@ -258,9 +260,9 @@ func (n *node) checkChange(e *machine.Entry, before, after []machine.Member) err
 		}
 	}
 	if 2*living <= voters && e.Kind != machine.Join {
-		return fmt.Errorf("%w: of the %d resulting voters %d respond and are not too "+
-			"far behind, which is no majority; bring the others back first, or replace them",
-			persistence.ErrInvalid, voters, living)
+		return fmt.Errorf("%w: only %d of the %d resulting voters respond and can catch up: that "+
+			"is no majority; bring the others back first, or replace them",
+			persistence.ErrInvalid, living, voters)
 	}
 	own := func(m machine.Member) bool { return m.ID == n.id && m.Role == machine.Voter }
 	if slices.ContainsFunc(before, own) && !slices.ContainsFunc(after, own) {
@@ -270,11 +272,11 @@ func (n *node) checkChange(e *machine.Entry, before, after []machine.Member) err
 	return nil
 }
 
-// enterChange proposes a change of the membership, unless an unapplied one is in this node's log.
-// The change is therefore applied to the current members.
+// enterChange proposes a change of the membership, unless this node's log holds one that is not
+// applied yet. So each change starts from the current members.
 func (n *node) enterChange(e *machine.Entry, caller chan<- result) error {
 	status := n.raw.BasicStatus()
-	for _, s := range n.pending {
+	for _, s := range n.proposals.pending {
 		if s.isChange {
 			return errChanging
 		}
@@ -305,14 +307,14 @@ func (n *node) enterChange(e *machine.Entry, caller chan<- result) error {
 	if err != nil {
 		return fmt.Errorf("the proposal was dropped: %w", err)
 	}
-	n.term = status.GetTerm()
-	n.add(e, caller)
+	n.proposals.term = status.GetTerm()
+	n.proposals.add(e, caller)
 	return nil
 }
 
-// replace completes a replacement once the new node has the log. The leader does so; one that is
-// itself replaced first hands the lead over.
-func (n *node) replace() {
+// completeReplacement promotes a learner that replaces a voter; checkChange refuses until it has
+// the log. Only the leader does so. A leader that is itself replaced first hands the lead over.
+func (n *node) completeReplacement() {
 	if n.raw.BasicStatus().RaftState != raft.StateLeader || n.machine.Joint() {
 		return
 	}
@@ -329,19 +331,20 @@ func (n *node) replace() {
 
 // Add lets a node with an empty folder join as a learner.
 func (s *store) Add(ctx context.Context, name, address string) error {
-	return s.await(ctx, &machine.Entry{Kind: machine.Add, Name: name, Address: address})
+	return s.proposeAdd(ctx, &machine.Entry{Kind: machine.Add, Name: name, Address: address})
 }
 
 // Replace lets a node with an empty folder join and replace a voter.
 func (s *store) Replace(ctx context.Context, old, name, address string) error {
 	if old == "" {
-		return fmt.Errorf("%w: no voter is named that is to be replaced", persistence.ErrInvalid)
+		return fmt.Errorf("%w: the voter to replace is not named", persistence.ErrInvalid)
 	}
-	return s.await(ctx, &machine.Entry{Kind: machine.Add, Name: name, Address: address,
+	return s.proposeAdd(ctx, &machine.Entry{Kind: machine.Add, Name: name, Address: address,
 		Replaces: old})
 }
 
-func (s *store) await(ctx context.Context, e *machine.Entry) error {
+// proposeAdd makes another node an awaited member.
+func (s *store) proposeAdd(ctx context.Context, e *machine.Entry) error {
 	if err := s.checkPeer(e.Name, e.Address); err != nil {
 		return fmt.Errorf("%w: %w", persistence.ErrInvalid, err)
 	}

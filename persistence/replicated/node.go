@@ -35,7 +35,7 @@ const (
 	askTicks = electionTicks
 )
 
-// A node is one voter: raft's state machine, its log on the disk, and the machine that applies the
+// A node is one member: raft's state machine, its log on disk, and the machine that applies the
 // entries. It has no clock, goroutine or network of its own. One goroutine at a time calls it:
 // tick, receive and propose change memory only; work makes the changes durable, sends, applies, and
 // answers. After an error of work the node must not be used.
@@ -49,76 +49,77 @@ type node struct {
 	now     func() time.Time
 	publish func(view)
 	onApply func(index uint64, e *machine.Entry, a machine.Answer) // for simulations; nil: unused
-	dropped persistence.Seldom                                     // logs dropped frames
+	dropLog persistence.Seldom                                     // log lines about dropped frames
 
 	machine      *machine.State
-	reads        uint8             // newest format that this program reads
-	peerFormats  map[uint64]uint8  // and those of the others, by ID
-	unread       error             // why this node has stopped applying; nil: it applies
+	maxFormat    uint8             // newest format that this program reads
+	peerFormats  map[uint64]uint8  // newest format that each peer's program reads, by ID
+	formatErr    error             // why this node applies no more entries; nil: it applies
 	unfit        func() error      // see Replica.Unfit
-	fileMarket   *OwnMarket        // nil: none
-	peerMarkets  map[uint64]uint64 // digests of the others' parts, by ID
+	fileMarket   *OwnMarket        // market part of this node's file; nil: none
+	peerMarkets  map[uint64]uint64 // digests of the parts in the peers' files, by ID
 	marketDigest uint64            // of the applied market part; 0: none
-	agreed       func(market []byte)
+	onMarket     func(market []byte)
 	applied      uint64
 	commit       uint64
 	index        *index
 	trim         logTrim
-	// offerWalk computes the state offered to a joining node
-	offerWalk walk
-	offeredAt map[uint64]uint64 // ticks of the newest offers, by ID
+	// offerReplayer computes the state that is offered to a joining node.
+	offerReplayer replayer
+	offeredAt     map[uint64]uint64 // ticks of the newest offers, by ID
 	// logMax bounds the bytes of the log kept for lagging members; 0: unbounded.
-	logMax uint64
-	proposals
-	queued     []request // membership changes that wait for their turn, oldest first
-	confirms   confirmQueue
-	transfer   leadTransfer
-	formation  *formation // answers nodes without a log; nil: they get no answer
-	onMembers  func([]machine.Member)
-	joinNumber uint64 // this node's last proposal when the newest join was applied
-	// futureIDs are IDs that peers claim above those applied here, by peer.
+	logMax         uint64
+	proposals      proposals
+	queued         []request // deferred membership changes, oldest first
+	confirms       confirmQueue
+	transfer       leadTransfer
+	formation      *formation // answers nodes without a log; nil: they get no answer
+	onMembers      func([]machine.Member)
+	lastBeforeJoin uint64 // number of this node's last proposal when the newest join was applied
+	// futureIDs are IDs in peers' frames above any that is assigned here, by the peer's name.
 	futureIDs map[string]uint64
 	// appliedTerm is the term of the newest applied entry; 0: none since the start.
 	appliedTerm uint64
 
-	silent        int    // ticks since the last frame of a leader
-	electionAt    int    // ticks of silence until this node campaigns, if it could serve
-	nextBehindLog uint64 // tick of the next log line that this node is behind
-	refused       error
-	// see doubt
-	removals, older, short doubt
-	cuts                   map[string]uint64 // tick until which a peer is cut off
-	cut                    func(name string)
-	impossible             uint64            // count of impossible messages since the start
-	tickCount              uint64            // since the start
-	lastFrame              map[uint64]uint64 // tick of each peer's newest frame
-	peerClocks             map[uint64]clockReading
-	peerUnfits             map[uint64]uint64 // tick at which each peer last reported unfit
-	clockMedian            [2]time.Duration  // of all clocks, less this node's: the middle two
-	clockAhead             time.Duration     // of this node's clock, relative to the median
-	clockWrong             bool              // clockAhead exceeds maxClockSkew
-	elections              uint64            // started by this node
-	logBytes               uint64            // at the newest tick
-	peers                  []persistence.Peer
+	silent         int    // ticks since the last frame of a leader
+	electionAt     int    // ticks of silence until this node campaigns, if it could serve
+	logBehindAt    uint64 // tick of the next log line that this node is behind
+	endedBy        error
+	removedDoubt   doubt             // that this node was removed
+	olderCopyDoubt doubt             // that its folder is an older copy
+	truncatedDoubt doubt             // that its log lacks acknowledged entries
+	cuts           map[string]uint64 // tick until which a peer is cut off
+	cut            func(name string)
+	impossible     uint64            // count of impossible messages since the start
+	tickCount      uint64            // since the start
+	lastFrame      map[uint64]uint64 // tick of each peer's newest frame
+	peerClocks     map[uint64]clockReading
+	peerUnfits     map[uint64]uint64 // tick at which each peer last reported unfit
+	clockMedian    [2]time.Duration  // the middle two of all clocks, relative to this node's
+	clockAhead     time.Duration     // of this node's clock, relative to the median
+	clockWrong     bool              // clockAhead exceeds maxClockSkew
+	elections      uint64            // started by this node
+	logBytes       uint64            // at the newest tick
+	peers          []persistence.Peer
 }
 
 // A view is a node's published state.
 type view struct {
-	applied  uint64
-	epoch    uint32
-	beat     persistence.Beat
-	trimmed  uint64
-	lost     bool // see machine.State.Lost
-	format   uint8
-	unread   error // see node
-	market   []byte
-	current  []byte // see machine.State.Market
-	chain    uint64
-	term     uint64
-	leaderID uint64 // 0: none known
-	leading  bool
-	settled  bool // an entry of the term is applied
-	members  []machine.Member
+	applied    uint64
+	epoch      uint32
+	beat       persistence.Beat
+	trimmed    uint64
+	lost       bool // see machine.State.Lost
+	format     uint8
+	formatErr  error // see node
+	market     []byte
+	termMarket []byte // see machine.State.Market
+	chain      uint64
+	term       uint64
+	leaderID   uint64 // 0: none known
+	leading    bool
+	settled    bool // an entry of the term is applied
+	members    []machine.Member
 
 	committed  uint64
 	elections  uint64
@@ -134,23 +135,23 @@ type view struct {
 type setup struct {
 	logger    *slog.Logger
 	send      func(to string, frame []byte)
-	random    func(n int) int // a number below n
+	random    func(n int) int // returns a number below n
 	now       func() time.Time
 	publish   func(view)
 	onApply   func(index uint64, e *machine.Entry, a machine.Answer)
 	index     *index
 	formation *formation
 	onMembers func([]machine.Member) // receives each new membership; may be nil
-	least     uint64                 // entries that a checkpoint must free; 0: trimEntries
+	minTrim   uint64                 // fewest entries that a checkpoint frees; 0: trimEntries
 	logMax    uint64                 // see node
-	reads     uint8                  // newest readable format; 0: this program's
+	maxFormat uint8                  // newest format that is read; 0: this program's
 	market    *OwnMarket             // see Options.Market
-	agreed    func(market []byte)    // receives the applied market part; may be nil
+	onMarket  func(market []byte)    // receives the applied market part; may be nil
 	unfit     func() error           // why this node could not serve; nil: it always could
 	cut       func(name string)      // ends a peer's connections; may be nil
 }
 
-// newNode makes a node of an open log.
+// newNode makes a node on an open log.
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
 		random: s.random, now: s.now, peerClocks: map[uint64]clockReading{},
@@ -159,9 +160,9 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		proposals: newProposals(), formation: s.formation, lastFrame: map[uint64]uint64{},
 		onMembers: s.onMembers, futureIDs: map[string]uint64{}, logMax: s.logMax,
 		offeredAt: map[uint64]uint64{}, peerFormats: map[uint64]uint8{},
-		reads: cmp.Or(s.reads, machine.Newest), peerMarkets: map[uint64]uint64{},
+		maxFormat: cmp.Or(s.maxFormat, machine.Newest), peerMarkets: map[uint64]uint64{},
 		fileMarket: s.market,
-		agreed:     s.agreed, unfit: s.unfit, cut: s.cut,
+		onMarket:   s.onMarket, unfit: s.unfit, cut: s.cut,
 		cuts: map[string]uint64{}}
 	if n.cut == nil {
 		n.cut = func(string) {}
@@ -172,8 +173,8 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	if n.onMembers == nil {
 		n.onMembers = func([]machine.Member) {}
 	}
-	if n.agreed == nil {
-		n.agreed = func([]byte) {}
+	if n.onMarket == nil {
+		n.onMarket = func([]byte) {}
 	}
 	var err error
 	if n.machine, err = machine.DecodeState(state); err != nil {
@@ -184,8 +185,8 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		return nil, err
 	}
 	n.applied, n.commit = first-1, log.State().GetCommit()
-	n.trim = logTrim{walk: walk{n.machine.Clone(), n.applied}, forgotten: n.applied,
-		least: cmp.Or(s.least, trimEntries)}
+	n.trim = logTrim{replayer: replayer{n.machine.Clone(), n.applied}, droppedTo: n.applied,
+		minTrim: cmp.Or(s.minTrim, trimEntries)}
 	log.Begin(configuration(n.machine.Members()))
 	n.raw, err = raft.NewRawNode(&raft.Config{
 		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: 1, Storage: log, Applied: n.applied,
@@ -198,7 +199,7 @@ func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 		return nil, err
 	}
 	n.resetElection()
-	if n.machine.Format() > n.reads {
+	if n.machine.Format() > n.maxFormat {
 		n.formatRaised()
 	}
 	n.reportMarket()
@@ -220,7 +221,7 @@ func (n *node) resetElection() {
 // to serve waits longer than all others, but does campaign: if it alone holds the whole log, no
 // other one can be elected.
 func (n *node) mayCampaign() bool {
-	if n.unread != nil || n.clockWrong || n.unfit() != nil {
+	if n.formatErr != nil || n.clockWrong || n.unfit() != nil {
 		return n.silent >= unfitFactor*n.electionAt
 	}
 	return n.silent >= n.electionAt
@@ -236,18 +237,18 @@ func (n *node) tick() error {
 		n.askClocks()
 	}
 	n.notifyBehind()
-	n.roundTick()
+	n.confirmRoundTick()
 	n.transferTick()
-	n.replace()
+	n.completeReplacement()
 	n.proposeQueued()
 	if n.raw.BasicStatus().RaftState == raft.StateLeader {
 		n.proposeFormat()
-		n.transferUnread()
+		n.transferIfTooOld()
 		n.raw.Tick()
 		return n.trimStep()
 	}
 	n.raw.TickQuiesced()
-	if n.silent++; n.mayCampaign() && n.votes() {
+	if n.silent++; n.mayCampaign() && n.isVoter() {
 		n.resetElection()
 		n.elections++
 		if err := n.raw.Campaign(); err != nil {
@@ -258,7 +259,8 @@ func (n *node) tick() error {
 }
 
 // propose adds an entry to the log, if this node leads. The caller gets one result; its channel has
-// room for it. A membership change waits for a pending one, and until this node's lead has settled.
+// room for it. A membership change waits for a pending one, and until this leader has applied an
+// entry of its term.
 func (n *node) propose(e *machine.Entry, caller chan<- result) {
 	switch err := n.proposeNow(e, caller); {
 	case err == nil:
@@ -284,84 +286,85 @@ func (n *node) proposeQueued() {
 	n.queued = nil
 }
 
-// tryPropose proposes a change of this node itself. If it must wait, the next tick repeats it.
+// tryPropose proposes a change on the node's own initiative, without a caller. If the change must
+// wait, the next tick proposes it again.
 func (n *node) tryPropose(e *machine.Entry) {
 	_ = n.proposeNow(e, make(chan result, 1)) // its outcome shows in the membership
 }
 
 func (n *node) proposeNow(e *machine.Entry, caller chan<- result) error {
-	n.dropStale()
+	n.failStale()
 	status := n.raw.BasicStatus()
 	if status.RaftState != raft.StateLeader {
 		return errNotLeading
 	}
 	switch {
-	case n.unread != nil:
-		return fmt.Errorf("%w: %w", errNotLeading, n.unread)
+	case n.formatErr != nil:
+		return fmt.Errorf("%w: %w", errNotLeading, n.formatErr)
 	case e.Format > n.machine.Format():
-		return fmt.Errorf("%w: format %d is written before all members read it",
+		return fmt.Errorf("%w: cannot write format %d: not all members are known to read it",
 			persistence.ErrInvalid, e.Format)
-	case e.Kind.Changes():
+	case e.Kind.ChangesCluster():
 		return n.enterChange(e, caller)
 	}
 	if err := n.rightClock(); err != nil && e.Kind == machine.Acquire {
 		return err
 	}
-	if n.joinPending(e, caller) {
+	if n.proposals.attachToPending(e, caller) {
 		return nil
 	}
 	if e.Kind == machine.Trim {
-		// a joining node's log begins after the floor, with an image as new as an owner's
+		// a joining node's log begins after the floor, so its image must reach there
 		e.Floor = min(n.floor(), n.index.upTo(e.Next))
 	}
 	n.identify(e)
 	if err := n.raw.Propose(e.Encode()); err != nil {
 		return fmt.Errorf("the proposal was dropped: %w", err)
 	}
-	n.term = status.GetTerm()
-	n.add(e, caller)
+	n.proposals.term = status.GetTerm()
+	n.proposals.add(e, caller)
 	return nil
 }
 
-// identify gives a proposal its number.
+// identify assigns a proposal its ID.
 func (n *node) identify(e *machine.Entry) {
-	n.number++
-	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.number}
+	n.proposals.number++
+	e.ID = machine.ID{Node: n.id, Boot: n.log.Own().Boot, Number: n.proposals.number}
 }
 
 // floor returns the index up to which all members have the log, except members that lack more than
 // logMax.
 func (n *node) floor() uint64 {
-	least := n.applied
+	lowest := n.applied
 	for _, p := range n.raw.Status().Progress {
-		least = min(least, p.Match)
+		lowest = min(lowest, p.Match)
 	}
 	if n.logMax > 0 {
-		least = max(least, min(n.applied, n.log.Newest(n.logMax)))
+		lowest = max(lowest, min(n.applied, n.log.Newest(n.logMax)))
 	}
-	return least
+	return lowest
 }
 
-// dropStale fails the proposals of a term in which this node no longer leads.
-func (n *node) dropStale() {
-	if len(n.pending) == 0 {
+// failStale fails the proposals of a term in which this node no longer leads.
+func (n *node) failStale() {
+	if len(n.proposals.pending) == 0 {
 		return
 	}
 	status := n.raw.BasicStatus()
-	if status.RaftState != raft.StateLeader || status.GetTerm() != n.term {
-		n.drop(errUnknown)
+	if status.RaftState != raft.StateLeader || status.GetTerm() != n.proposals.term {
+		n.proposals.failPending(errUnknown)
 	}
 }
 
 // work processes all of raft's pending work.
 func (n *node) work() error {
-	if n.refused != nil {
-		n.drop(n.refused)
-		return n.refused
+	if n.endedBy != nil {
+		n.proposals.failPending(n.endedBy)
+		return n.endedBy
 	}
 	var away []*pb.Message
-	for n.advanceRound(); n.raw.HasReady(); n.advanceRound() {
-		n.dropStale()
+	for n.advanceConfirmRound(); n.raw.HasReady(); n.advanceConfirmRound() {
+		n.failStale()
 		var store, apply *pb.Message
 		away = away[:0]
 		ready := n.raw.Ready()
@@ -393,7 +396,7 @@ func (n *node) work() error {
 			}
 		}
 	}
-	n.dropStale()
+	n.failStale()
 	n.finishTransfer()
 	n.publishView()
 	return nil
@@ -402,10 +405,10 @@ func (n *node) work() error {
 // publishView publishes the node's current view.
 func (n *node) publishView() {
 	s := n.raw.BasicStatus()
-	market, current := n.machine.Market()
+	market, termMarket := n.machine.Market()
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
-		format: n.machine.Format(), unread: n.unread, market: market, current: current,
+		format: n.machine.Format(), formatErr: n.formatErr, market: market, termMarket: termMarket,
 		term: s.GetTerm(), leaderID: s.Lead,
 		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
 		settled:   n.appliedTerm == s.GetTerm(),
@@ -418,7 +421,7 @@ func (n *node) publishView() {
 // persist makes a vote and entries durable, and then sends the responses that depend on them.
 func (n *node) persist(m *pb.Message) error {
 	if m.Snapshot != nil {
-		return fmt.Errorf("%w: raft has a snapshot to store", persistence.ErrInvalid)
+		return fmt.Errorf("%w: raft asks to store a snapshot", persistence.ErrInvalid)
 	}
 	if m.Term != nil && m.GetTerm() > 0 {
 		n.commit = max(n.commit, m.GetCommit())
@@ -443,18 +446,18 @@ func (n *node) respond(m *pb.Message) error {
 	return nil
 }
 
-// apply applies committed entries, and answers those proposed here. Entries that this node cannot
-// read are not acknowledged to raft, which continues without.
+// apply applies committed entries, and answers those proposed here. Once the applied format is too
+// new for this program, it acknowledges no more to raft, which continues.
 func (n *node) apply(m *pb.Message) error {
 	for _, entry := range m.Entries {
-		if n.unread != nil {
+		if n.formatErr != nil {
 			return nil
 		}
 		if err := n.applyOne(entry); err != nil {
 			return err
 		}
 	}
-	if n.unread != nil {
+	if n.formatErr != nil {
 		return nil
 	}
 	return n.respond(m)
@@ -467,7 +470,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 			at, n.applied)
 	}
 	n.applied, n.appliedTerm = at, entry.GetTerm()
-	e, err := decode(entry, n.reads)
+	e, err := decode(entry, n.maxFormat)
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", at, err)
 	} else if e == nil {
@@ -475,9 +478,9 @@ func (n *node) applyOne(entry *pb.Entry) error {
 	}
 	before, joint := n.machine.Members(), n.machine.Joint()
 	a := n.machine.Apply(e)
-	if e.Kind.Changes() && a.Outcome == machine.Done {
+	if e.Kind.ChangesCluster() && a.Outcome == machine.Done {
 		if e.Kind == machine.Join {
-			n.joinNumber = n.number
+			n.lastBeforeJoin = n.proposals.number
 		}
 		if err := n.applyMembers(before, joint); err != nil {
 			return fmt.Errorf("entry %d: %w", at, err)
@@ -497,7 +500,7 @@ func (n *node) applyOne(entry *pb.Entry) error {
 	}
 	if e.ID.Node == n.id && e.ID.Boot == n.log.Own().Boot {
 		n.publishView() // before the caller continues
-		n.answer(e.ID.Number, a)
+		n.proposals.answer(e.ID.Number, a)
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestAllPeersReceiveAStart(t *testing.T) {
 		s.work(s.node.tick())
 		w.settle()
 	}
-	if seen := w.nodes[1].log.Seen(s.node.id); seen != s.log.Own() {
+	if seen := w.nodes[1].log.RecordedStart(s.node.id); seen != s.log.Own() {
 		t.Errorf("a node has seen the start %+v of its peer, which is %+v", seen, s.log.Own())
 	}
 }
@@ -407,12 +407,12 @@ func TestALogIsTrimmedWhenNothingNeedsIt(t *testing.T) {
 		must(t, mustAnswer(t, c).err)
 	}
 	for _, n := range w.nodes[:voters] {
-		n.node.trim.allowed = 35
+		n.node.trim.allowedSeq = 35
 	}
 	if n := first(0); n != 1 {
 		t.Fatalf("it begins at %d without a trim", n)
 	}
-	w.nodes[2].node.trim.allowed = 0
+	w.nodes[2].node.trim.allowedSeq = 0
 	trim()
 	if a, b, c := first(0), first(1), first(2); a < 30 || a != b || c != 1 {
 		t.Fatalf("they begin at %d, %d and %d", a, b, c)
@@ -425,7 +425,7 @@ func TestALogIsTrimmedWhenNothingNeedsIt(t *testing.T) {
 	}
 	before := first(0)
 	for i, n := range w.nodes[:2] {
-		n.node.trim.allowed = 80 + uint64(i)
+		n.node.trim.allowedSeq = 80 + uint64(i)
 	}
 	c := s.ask(&machine.Entry{Kind: machine.Trim, Token: tok, Next: 85})
 	w.settle()

@@ -15,7 +15,7 @@ func (w *startup) admitObserver(name string) error {
 	if !slices.Contains(w.Observers, name) {
 		err := fmt.Errorf("node %s takes no observer %s: name it in its configuration", w.Name,
 			name)
-		w.refused.Warn(w.Logger, "an observer is refused", name, err, "observer", name)
+		w.refusalLog.Warn(w.Logger, "an observer is refused", name, err, "observer", name)
 		return err
 	}
 	if s := w.store.Load(); s == nil || s.onObserver.Load() == nil {

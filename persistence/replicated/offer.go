@@ -11,8 +11,8 @@ import (
 	"exchange/persistence/internal/raftlog"
 )
 
-// An offer starts the log of a node without one: an ID of no other log, and the machine's state
-// after an entry above which all members keep the log for it.
+// An offer is what the log of a joining node starts from: an ID that no other log has, and the
+// machine's state at the floor.
 type offer struct {
 	id    uint64
 	nonce string // of the start that it is for
@@ -37,14 +37,14 @@ func (o *offer) endSeq() (uint64, error) {
 	return s.Beat().End.Seq, nil
 }
 
-func parseOffer(b []byte, newest uint8) (*offer, error) {
+func parseOffer(b []byte, maxFormat uint8) (*offer, error) {
 	p := wire.Read(b)
 	o := &offer{id: p.Fixed64()}
 	o.base.Index, o.base.Term = p.Fixed64(), p.Fixed64()
 	o.nonce = string(p.Take(int(p.Byte())))
 	o.base.Machine = p.Rest()
 	if s, err := machine.DecodeState(o.base.Machine); err != nil || p.Bad() ||
-		s.Format() > newest || o.id == 0 || (o.base.Term == 0) != (o.base.Index == 0) {
+		s.Format() > maxFormat || o.id == 0 || (o.base.Term == 0) != (o.base.Index == 0) {
 		return nil, errFrame
 	}
 	return o, nil
@@ -71,8 +71,8 @@ func (n *node) answerJoiner(from string, b []byte) error {
 	n.formation.sendMessage(from, formingMessage{Leads: leads, Awaited: joins != nil,
 		Format: n.machine.Format()})
 	switch {
-	case !leads || joins == nil || w.Stage != stageEmpty, w.Reads < n.machine.Format(),
-		n.unread != nil:
+	case !leads || joins == nil || w.Stage != stageEmpty, w.MaxFormat < n.machine.Format(),
+		n.formatErr != nil:
 	case joins.Nonce != w.Nonce:
 		n.tryPropose(&machine.Entry{Kind: machine.Join, Name: from, Unique: w.Nonce})
 	default:
@@ -81,16 +81,16 @@ func (n *node) answerJoiner(from string, b []byte) error {
 	return nil
 }
 
-// offer sends a learner the state after the floor: the entry up to which all members have the log,
-// and the highest one up to which any may have trimmed it. So any later leader can serve the
-// learner, and the learner any member. The floor does not move until the learner has an entry above
-// it: trims proposed before it was a member are applied here.
+// offer sends a learner the state at the floor. Every member has the log up to the floor, and none
+// has dropped entries above it. So any later leader can serve the learner, and the learner any
+// member. The floor does not move until the learner has an entry above it: before the offer, this
+// node applies the trims that it proposed before the join.
 func (n *node) offer(to string, m *machine.Member) error {
 	if n.appliedTerm != n.raw.BasicStatus().GetTerm() {
 		return nil
 	}
-	for number := range n.pending {
-		if number <= n.joinNumber {
+	for number := range n.proposals.pending {
+		if number <= n.lastBeforeJoin {
 			return nil
 		}
 	}
@@ -98,11 +98,11 @@ func (n *node) offer(to string, m *machine.Member) error {
 		return nil // the node asks each tick, and the state may be large
 	}
 	at := n.machine.Floor()
-	next := &n.offerWalk
-	if next.base == nil || next.index < n.trim.forgotten || next.index > at {
-		*next = walk{n.trim.base.Clone(), n.trim.index}
+	next := &n.offerReplayer
+	if next.state == nil || next.index < n.trim.droppedTo || next.index > at {
+		*next = replayer{n.trim.state.Clone(), n.trim.index}
 	}
-	if err := next.step(n.log, at, n.reads); err != nil || next.index < at {
+	if err := next.step(n.log, at, n.maxFormat); err != nil || next.index < at {
 		return err // resumed by the node's next message
 	}
 	term, err := n.log.Term(at)
@@ -110,7 +110,7 @@ func (n *node) offer(to string, m *machine.Member) error {
 		return err
 	}
 	o := offer{id: m.ID, nonce: m.Nonce, base: raftlog.Base{Index: at, Term: term,
-		Machine: next.base.Encode()}}
+		Machine: next.state.Encode()}}
 	f := n.frame(frameOffer)
 	n.send(to, o.append(f.begin()))
 	n.offeredAt[m.ID] = n.tickCount

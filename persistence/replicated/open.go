@@ -50,9 +50,9 @@ type Options struct {
 	// Market is that of this node's file; nil: none. The others receive its digest, in the format
 	// of the applied one if they are equal.
 	Market *OwnMarket
-	// Agreed receives the applied market part, at the start and after each change, from the node's
-	// goroutine; may be nil.
-	Agreed func(market []byte)
+	// OnMarket receives the applied market part, at the start and after each change, from the
+	// node's goroutine; may be nil.
+	OnMarket func(market []byte)
 	// Copies writes and installs copies of the local store; nil: this node does neither.
 	Copies Copies
 	// Observers are the names of the observers whose connections this node accepts.
@@ -75,14 +75,14 @@ const (
 // A startup is a node that is joining its cluster.
 type startup struct {
 	Options
-	dir       string // of the log
-	formation *formation
-	frames    chan received // received before the store is open
-	refused   persistence.Seldom
-	store     atomic.Pointer[store]
-	link      transport
-	ticker    *time.Ticker
-	adapt     func(*options) // for simulations: changes the store's options; may be nil
+	dir        string // of the log
+	formation  *formation
+	frames     chan received // received before the store is open
+	refusalLog persistence.Seldom
+	store      atomic.Pointer[store]
+	link       transport
+	ticker     *time.Ticker
+	adapt      func(*options) // for simulations: changes the store's options; may be nil
 }
 
 // A transport carries frames, copies and connections between nodes: a link.Link, or a simulated
@@ -182,7 +182,7 @@ func (w *startup) peer(name, address string) (link.Peer, error) {
 	}
 	p := link.Peer{Name: name, Address: address}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return p, fmt.Errorf("node %q has no address: neither the configuration names it, nor "+
+		return p, fmt.Errorf("node %q has no address, neither in the configuration nor in "+
 			"the change that added it: %w", name, err)
 	}
 	return p, w.link.Check(p)
@@ -244,9 +244,10 @@ func (w *startup) open(ctx context.Context) (*store, error) {
 	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send, dial: w.link.Dial,
 		cut:   w.link.Drop,
 		tickC: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
-		logMax: w.LogMax, market: w.Market, agreed: w.Agreed,
-		formation: w.formation, await: func(log *raftlog.Log) error { return w.await(ctx, log) },
-		onMembers: w.members, checkPeer: func(name, address string) error {
+		logMax: w.LogMax, market: w.Market, onMarket: w.OnMarket,
+		formation:   w.formation,
+		waitToStart: func(log *raftlog.Log) error { return w.waitToStart(ctx, log) },
+		onMembers:   w.members, checkPeer: func(name, address string) error {
 			_, err := w.peer(name, address)
 			return err
 		}}
@@ -324,8 +325,8 @@ func content(ctx context.Context, local persistence.Store) (string, error) {
 	return "", nil
 }
 
-// await returns once the node may take part.
-func (w *startup) await(ctx context.Context, log *raftlog.Log) error {
+// waitToStart returns once the node may take part.
+func (w *startup) waitToStart(ctx context.Context, log *raftlog.Log) error {
 	if err := w.formation.check(log.Identity()); err != nil {
 		return fmt.Errorf("%s: %w", w.dir, err)
 	}

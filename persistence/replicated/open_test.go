@@ -263,7 +263,7 @@ func TestANodeAlone(t *testing.T) {
 			must(t, s.SaveSnapshot(ctx, s.Own(), seq+1, strings.NewReader("image")))
 		}
 		allowed := func() (seq uint64) {
-			must(t, s.onNode(ctx, func(n *node) { seq = n.trim.allowed }))
+			must(t, s.onNode(ctx, func(n *node) { seq = n.trim.allowedSeq }))
 			return seq
 		}
 		for _, step := range []struct{ upTo, want uint64 }{{0, 0}, {2, 2}, {4, 3}} {

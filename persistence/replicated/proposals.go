@@ -24,7 +24,8 @@ var (
 // maxQueued bounds the queued membership changes, which operators request.
 const maxQueued = 16
 
-// isDeferred reports whether a change was refused only because it must wait for its turn.
+// isDeferred reports whether a change was refused only because another one is pending, or because
+// this leader has applied no entry of its term yet.
 func isDeferred(err error) bool {
 	return errors.Is(err, errChanging) || errors.Is(err, errUnsettled)
 }
@@ -37,10 +38,10 @@ type result struct {
 
 // proposals are this node's unanswered proposals of its term. An answer belongs to one number. An
 // append is not proposed again while it is in the log of this term: a caller that repeats it waits
-// for the first one's answer.
+// for the answer of the first proposal.
 type proposals struct {
 	term    uint64 // of all pending proposals
-	number  uint64 // of the last one
+	number  uint64 // of the last proposal
 	pending map[uint64]*pendingProposal
 	appends map[appendKey]*pendingProposal
 }
@@ -63,8 +64,8 @@ func newProposals() proposals {
 		appends: map[appendKey]*pendingProposal{}}
 }
 
-// joinPending lets a caller wait for an append that is already in the log.
-func (p *proposals) joinPending(e *machine.Entry, caller chan<- result) bool {
+// attachToPending lets a caller wait for an append that is already in the log.
+func (p *proposals) attachToPending(e *machine.Entry, caller chan<- result) bool {
 	s := p.appends[keyOf(e)]
 	if e.Kind != machine.Append || s == nil {
 		return false
@@ -79,7 +80,7 @@ func keyOf(e *machine.Entry) appendKey {
 
 // add registers a proposal that was added to the log.
 func (p *proposals) add(e *machine.Entry, caller chan<- result) {
-	s := &pendingProposal{callers: []chan<- result{caller}, isChange: e.Kind.Changes()}
+	s := &pendingProposal{callers: []chan<- result{caller}, isChange: e.Kind.ChangesCluster()}
 	if e.Kind == machine.Append {
 		s.key = keyOf(e)
 		p.appends[s.key] = s
@@ -91,7 +92,7 @@ func (p *proposals) add(e *machine.Entry, caller chan<- result) {
 func (p *proposals) answer(number uint64, a machine.Answer) {
 	s := p.pending[number]
 	if s == nil {
-		return // of an earlier term: its callers were answered by drop
+		return // of an earlier term: its callers were answered by failPending
 	}
 	delete(p.pending, number)
 	if p.appends[s.key] == s {
@@ -102,8 +103,8 @@ func (p *proposals) answer(number uint64, a machine.Answer) {
 	}
 }
 
-// drop answers all callers that the outcome is unknown.
-func (p *proposals) drop(why error) {
+// failPending answers all callers that the outcome is unknown.
+func (p *proposals) failPending(why error) {
 	for _, s := range p.pending {
 		for _, c := range s.callers {
 			c <- result{err: fmt.Errorf("the outcome is unknown: %w", why)}

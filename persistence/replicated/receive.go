@@ -14,18 +14,18 @@ import (
 	"exchange/persistence"
 )
 
-// errOlderCopy: this start of the node does not follow on the newest one that a peer has seen.
-var errOlderCopy = errors.New("a peer has seen a start of this node that this folder does not " +
-	"hold: the folder is an older copy, or is used twice; replace this node")
+// errOlderCopy: this start of the node does not succeed the newest one that a peer has recorded.
+var errOlderCopy = errors.New("a peer has recorded a start of this node that this folder does " +
+	"not list: the folder is an older copy, or two processes use copies of it; replace this node")
 
-// errLogTruncated: this node has acknowledged more entries than its log holds.
-var errLogTruncated = errors.New("this node has acknowledged entries that its log lacks: the " +
-	"folder is an older copy, or was truncated; replace this node")
+// errLogTruncated: this node has acknowledged entries above its log's last one.
+var errLogTruncated = errors.New("this node's log lacks entries that the node has acknowledged: " +
+	"the folder is an older copy, or was truncated; replace this node")
 
 // Reasons to drop a readable frame or message.
 var (
-	errOtherMember  = errors.New("its ID is not that of the sending member")
-	errOtherMessage = errors.New("its sender or receiver is wrong, or it is malformed")
+	errWrongID    = errors.New("its ID is not that of the sending member")
+	errBadMessage = errors.New("its sender or receiver is wrong, or it is malformed")
 )
 
 // receive handles a frame of a peer, whose name its transport has proved. Invalid frames are
@@ -42,21 +42,21 @@ func (n *node) receive(from string, b []byte) error {
 		return n.answerSeen(from, f)
 	}
 	if err != nil || !n.acceptsFrom(from, f) {
-		n.dropped.Warn(n.logger, "a frame is dropped", from, cmp.Or(err, errOtherMember), "node",
+		n.dropLog.Warn(n.logger, "a frame is dropped", from, cmp.Or(err, errWrongID), "node",
 			from)
 		return nil
 	}
 	if newest, err := n.isNewestStart(from, f); err != nil || !newest {
 		return err
 	}
-	n.lastFrame[f.id], n.peerFormats[f.id] = n.tickCount, f.reads
+	n.lastFrame[f.id], n.peerFormats[f.id] = n.tickCount, f.maxFormat
 	switch f.kind {
 	case frameMessage:
 		return n.receiveMessage(from, f.id, f.payload)
 	case frameClock:
 		return n.receiveClock(from, f)
 	case frameRemoved:
-		if f.names(n.id) && n.accuse(&n.removals, from, f.id, persistence.ErrRemoved) {
+		if f.names(n.id) && n.accusedBy(&n.removedDoubt, from, f.id, persistence.ErrRemoved) {
 			return n.markRemoved()
 		}
 	case frameBehind:
@@ -67,75 +67,76 @@ func (n *node) receive(from string, b []byte) error {
 	return nil
 }
 
-// isNewestStart reports whether a frame is of a peer's newest start, and stores a newer one. A
-// start is newer if the peer states that it follows on the one seen. An older copy of the peer's
+// isNewestStart reports whether a frame is from a peer's newest start, and records a newer start. A
+// start is newer if the peer states that it succeeds the recorded one. An older copy of the peer's
 // folder cannot state so, however often it is started.
 func (n *node) isNewestStart(from string, f frame) (bool, error) {
-	seen := n.log.Seen(f.id)
+	recorded := n.log.RecordedStart(f.id)
 	switch {
-	case f.start == seen:
+	case f.start == recorded:
 		return true, nil
-	case seen.Boot == 0, f.kind == frameFollows && f.start.Boot > seen.Boot &&
-		bytes.Equal(f.payload, appendStart(nil, seen)):
-		return true, n.log.See(f.id, f.start)
+	case recorded.Boot == 0, f.kind == frameFollows && f.start.Boot > recorded.Boot &&
+		bytes.Equal(f.payload, appendStart(nil, recorded)):
+		return true, n.log.RecordStart(f.id, f.start)
 	}
 	r := n.frame(frameSeen)
-	n.send(from, appendStart(appendStart(r.begin(), f.start), seen))
+	n.send(from, appendStart(appendStart(r.begin(), f.start), recorded))
 	return false, nil
 }
 
-// answerSeen answers a peer that has seen another start of this node than the frame's.
+// answerSeen answers a peer that has recorded another start of this node than the running one. If
+// this start does not succeed that one, the peer accuses this node of running on an older copy.
 func (n *node) answerSeen(from string, f frame) error {
 	p := wire.Read(f.payload)
-	start, seen := readStart(&p), readStart(&p)
+	start, recorded := readStart(&p), readStart(&p)
 	if p.Bad() || start != n.log.Own() {
 		return nil
 	}
-	follows := n.log.Follows(seen)
+	follows := n.log.Follows(recorded)
 	switch {
-	case !follows && n.nameOf(f.id) != from && f.id <= n.machine.Given():
-		return nil // a removed node ends no other one
+	case !follows && n.nameOf(f.id) != from && f.id <= n.machine.LastAssignedID():
+		return nil // a former member's accusation does not count
 	case !follows:
 		why := fmt.Errorf("%w (member %d)", errOlderCopy, f.id)
-		if n.accuse(&n.older, from, f.id, why) {
-			return n.refuse(why)
+		if n.accusedBy(&n.olderCopyDoubt, from, f.id, why) {
+			return n.retire(why)
 		}
 		return nil
 	}
 	r := n.frame(frameFollows)
-	n.send(from, appendStart(r.begin(), seen))
+	n.send(from, appendStart(r.begin(), recorded))
 	return nil
 }
 
-// refuse ends the node. Its folder is not opened again.
-func (n *node) refuse(why error) error {
-	n.refused = why
-	return n.log.Refuse()
+// retire ends the node. Its folder is not opened again.
+func (n *node) retire(why error) error {
+	n.endedBy = why
+	return n.log.Retire()
 }
 
 // receiveMessage passes a peer's message to raft.
-func (n *node) receiveMessage(name string, from uint64, b []byte) error {
+func (n *node) receiveMessage(peer string, id uint64, b []byte) error {
 	m := &pb.Message{}
 	switch err := proto.Unmarshal(b, m); {
 	case err == nil && m.GetTo() != n.id: // perhaps late, to a former member of the same name
 		kind := m.GetType().String()
-		n.dropped.Warn(n.logger, "a message is dropped", name+" "+kind, errOtherMessage, "node",
-			name, "type", kind)
+		n.dropLog.Warn(n.logger, "a message is dropped", peer+" "+kind, errBadMessage, "node",
+			peer, "type", kind)
 		return nil
-	case err != nil || m.GetFrom() != from || !sound(m):
-		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(),
-			cmp.Or(err, errOtherMessage)))
+	case err != nil || m.GetFrom() != id || !sound(m):
+		n.cutOff(peer, fmt.Errorf("a message of type %s: %w", m.GetType(),
+			cmp.Or(err, errBadMessage)))
 		return nil
 	}
 	switch why := n.checkMessage(m); {
-	case errors.Is(why, errUnknownReaders): // the peer repeats it
-		n.dropped.Warn(n.logger, "a message is dropped", name, why, "node", name)
+	case errors.Is(why, errFormatsUnknown): // the peer sends it again
+		n.dropLog.Warn(n.logger, "a message is dropped", peer, why, "node", peer)
 		return nil
 	case why != nil:
-		n.cutOff(name, fmt.Errorf("a message of type %s: %w", m.GetType(), why))
+		n.cutOff(peer, fmt.Errorf("a message of type %s: %w", m.GetType(), why))
 		return nil
 	}
-	if !n.matchesLeader(m) {
+	if !n.fitsKnownLeader(m) {
 		return nil
 	}
 	last, err := n.log.LastIndex()
@@ -144,23 +145,24 @@ func (n *node) receiveMessage(name string, from uint64, b []byte) error {
 		(err != nil || m.GetCommit() > last) {
 		why := fmt.Errorf("%w (up to entry %d, and it has %d)", errLogTruncated, m.GetCommit(),
 			last)
-		n.short.index, n.short.leaderID = max(n.short.index, m.GetCommit()), from
-		if n.accuse(&n.short, name, from, why) {
-			return n.refuse(why)
+		d := &n.truncatedDoubt
+		d.index, d.leaderID = max(d.index, m.GetCommit()), id
+		if n.accusedBy(d, peer, id, why) {
+			return n.retire(why)
 		}
 		return nil
 	}
 	if err := n.raw.Step(m); err != nil {
-		n.logger.Debug("raft has dropped a message", "node", from, "error", err)
+		n.logger.Debug("raft has dropped a message", "node", peer, "error", err)
 	}
 	status := n.raw.BasicStatus()
 	switch m.GetType() {
 	case pb.MsgApp, pb.MsgHeartbeat:
-		if status.Lead == from {
+		if status.Lead == id {
 			n.silent = 0
 		}
 	case pb.MsgVote:
-		if status.GetTerm() == m.GetTerm() && status.GetVote() == from {
+		if status.GetTerm() == m.GetTerm() && status.GetVote() == id {
 			n.resetElection()
 		}
 	case pb.MsgTimeoutNow:
@@ -176,7 +178,7 @@ func sound(m *pb.Message) bool {
 	case pb.MsgApp, pb.MsgAppResp, pb.MsgVote, pb.MsgVoteResp, pb.MsgPreVote, pb.MsgPreVoteResp,
 		pb.MsgHeartbeat, pb.MsgHeartbeatResp, pb.MsgTimeoutNow:
 	case pb.MsgReadIndex, pb.MsgReadIndexResp:
-		return isRound(m)
+		return isConfirmRound(m)
 	default:
 		return false
 	}

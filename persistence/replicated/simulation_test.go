@@ -167,7 +167,7 @@ func (s *simulated) newFormation(at stage) *formation {
 		names = nodeNames
 	}
 	f := newFormation(cluster, names, s.name(), fmt.Sprint(s.w.rng.Uint64()), at, s.send, quiet)
-	f.reads = s.reads
+	f.maxFormat = s.reads
 	return f
 }
 
@@ -285,11 +285,11 @@ func (s *simulated) begin() {
 	s.formation.stage = stageActive
 	s.best = max(s.best, s.reads)
 	var err error
-	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, least: 8,
+	s.node, err = newNode(s.log, s.state, setup{logger: quiet, index: s.index, minTrim: 8,
 		formation: s.formation,
-		reads:     s.reads,
+		maxFormat: s.reads,
 		market:    &s.file,
-		agreed:    s.agreed,
+		onMarket:  s.agreed,
 		unfit:     func() error { return s.misfit },
 		send:      s.send,
 		random:    w.rng.IntN,
@@ -340,9 +340,9 @@ func (s *simulated) work(err error) {
 		err = s.node.work()
 	}
 	switch {
-	case err == nil && s.node.unread != nil:
+	case err == nil && s.node.formatErr != nil:
 		if s.reads == s.best {
-			s.w.fail("node %d must apply a format that it cannot read: %v", s.at, s.node.unread)
+			s.w.fail("node %d must apply a format that it cannot read: %v", s.at, s.node.formatErr)
 		}
 		s.w.counts["votes without reading"]++
 	case err == nil:
@@ -425,7 +425,7 @@ func (s *simulated) tick() {
 
 // barred reports whether the node could not serve.
 func (s *simulated) barred() bool {
-	return s.misfit != nil || s.node.unread != nil || s.node.clockWrong
+	return s.misfit != nil || s.node.formatErr != nil || s.node.clockWrong
 }
 
 // judge lets a node be found fit or unfit to serve: its key or configuration, or its clock.
@@ -694,7 +694,7 @@ func (s *simulated) use() {
 	case o.pending == nil && w.rng.IntN(12) == 0:
 		for _, other := range w.nodes {
 			if other.node != nil {
-				other.node.trim.allowed = w.rng.Uint64N(o.seq + 1)
+				other.node.trim.allowedSeq = w.rng.Uint64N(o.seq + 1)
 			}
 		}
 		s.node.propose(&machine.Entry{Kind: machine.Trim, Token: o.tok,

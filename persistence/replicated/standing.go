@@ -30,11 +30,11 @@ func (n *node) updatePeers() {
 	n.peers, n.logBytes = nil, n.log.Size()
 	for _, m := range n.machine.Members() {
 		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
-			Newest:   m.Nonce != "" && m.ID == n.machine.Given(),
+			Newest:   m.Nonce != "" && m.ID == n.machine.LastAssignedID(),
 			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.peerFormats[m.ID],
 			Market: n.peerMarkets[m.ID]}
 		if m.ID == n.id {
-			p.Reads, p.Market, p.Unfit = n.reads, n.ownMarket(), n.unfit() != nil
+			p.Reads, p.Market, p.Unfit = n.maxFormat, n.ownMarket(), n.unfit() != nil
 		} else {
 			p.SilentTicks, p.Unfit = n.tickCount-n.lastFrame[m.ID], n.peerUnfit(m.ID)
 		}
@@ -74,20 +74,21 @@ func (s *store) whyUnfit() error {
 // Leads reports whether this node leads, by its newest view.
 func (s *store) Leads() bool { return s.view.Load().leading }
 
-// Follow waits until this node has a batch above after, or leads. ErrFormat: it can read no more.
+// Follow waits until this node has a batch above after, or leads. ErrFormat: it cannot read the
+// batches that follow.
 func (s *store) Follow(ctx context.Context, after uint64) (leads bool, err error) {
-	s.followers.Add(1)
-	defer s.followers.Add(-1)
-	var unread error
+	s.batchWaiters.Add(1)
+	defer s.batchWaiters.Add(-1)
+	var formatErr error
 	err = s.awaitView(ctx, func(v *view) bool {
-		leads, unread = v.leading, v.unread
+		leads, formatErr = v.leading, v.formatErr
 		if v.beat.End.Seq > after {
-			unread = nil
+			formatErr = nil
 		}
-		return leads || v.beat.End.Seq > after || unread != nil
+		return leads || v.beat.End.Seq > after || formatErr != nil
 	})
 	if err == nil {
-		err = unread
+		err = formatErr
 	}
 	return leads && err == nil, err
 }
@@ -100,9 +101,9 @@ func (s *store) awaitLead(ctx context.Context) error {
 // awaitView waits for a view that good accepts.
 func (s *store) awaitView(ctx context.Context, good func(*view) bool) error {
 	for {
-		s.viewChanged.Lock()
-		next := s.viewChanged.next
-		s.viewChanged.Unlock()
+		s.viewSignal.Lock()
+		changed := s.viewSignal.c
+		s.viewSignal.Unlock()
 		select {
 		case <-s.done:
 			return s.failure
@@ -112,7 +113,7 @@ func (s *store) awaitView(ctx context.Context, good func(*view) bool) error {
 			return nil
 		}
 		select {
-		case <-next:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.done:
@@ -124,12 +125,13 @@ func (s *store) awaitView(ctx context.Context, good func(*view) bool) error {
 // setView publishes a view, and wakes the callers that wait for another leader or batch.
 func (s *store) setView(v view) {
 	before := s.view.Swap(&v)
-	if before.leading == v.leading && before.leaderID == v.leaderID && before.unread == v.unread &&
-		(before.beat.End == v.beat.End || s.followers.Load() == 0) {
+	if before.leading == v.leading && before.leaderID == v.leaderID &&
+		before.formatErr == v.formatErr &&
+		(before.beat.End == v.beat.End || s.batchWaiters.Load() == 0) {
 		return
 	}
-	s.viewChanged.Lock()
-	defer s.viewChanged.Unlock()
-	close(s.viewChanged.next)
-	s.viewChanged.next = make(chan struct{})
+	s.viewSignal.Lock()
+	defer s.viewSignal.Unlock()
+	close(s.viewSignal.c)
+	s.viewSignal.c = make(chan struct{})
 }

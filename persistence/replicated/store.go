@@ -22,7 +22,7 @@ import (
 
 // options of open.
 type options struct {
-	dir   string // of the log, which form has created
+	dir   string // the log's folder, which raftlog.Form has created
 	files vfs.FS
 	// local stores images, projections and history. Its journal is unused. The store closes it.
 	local persistence.Store
@@ -38,14 +38,14 @@ type options struct {
 	random func(n int) int
 	logger *slog.Logger
 	// fatal is called when a sync has failed. It must end the process.
-	fatal         func(error)
-	least, logMax uint64     // see setup
-	reads         uint8      // see setup
-	market        *OwnMarket // see setup
-	agreed        func(market []byte)
-	// await returns once the node may take part; nil: it may.
-	await     func(*raftlog.Log) error
-	formation *formation // see node
+	fatal           func(error)
+	minTrim, logMax uint64     // see setup
+	maxFormat       uint8      // see setup
+	market          *OwnMarket // see setup
+	onMarket        func(market []byte)
+	// waitToStart returns once the node may take part; nil: it may at once.
+	waitToStart func(*raftlog.Log) error
+	formation   *formation // see node
 	// onMembers receives each new membership, from the node's goroutine.
 	onMembers func([]machine.Member)
 	// checkPeer refuses a node that cannot be reached; nil: all can.
@@ -67,21 +67,21 @@ const (
 type store struct {
 	persistence.History // local's
 
-	local     persistence.Store
-	localTok  persistence.Token // for this node's writes to local
-	nodeToken persistence.Token
-	claimed   atomic.Pointer[persistence.Token] // of the newest answered Acquire here
-	held      atomic.Uint64                     // sequence above which the journal is kept
-	log       *raftlog.Log
-	newest    uint8 // newest format that this program reads
-	index     index
-	now       func() time.Time
-	logger    *slog.Logger
-	name      string
-	checkPeer func(name, address string) error
-	unfit     atomic.Pointer[error] // see Unfit; nil: the node could serve
-	dial      func(ctx context.Context, name string) (net.Conn, error)
-	onConn    atomic.Pointer[connHandler] // see Accept; nil: connections are refused
+	local      persistence.Store
+	localToken persistence.Token                 // under which this node writes to local
+	nodeToken  persistence.Token                 // see Own
+	claimed    atomic.Pointer[persistence.Token] // of the newest Acquire that succeeded here
+	held       atomic.Uint64                     // sequence above which the journal is kept
+	log        *raftlog.Log
+	maxFormat  uint8 // newest format that this program reads
+	index      index
+	now        func() time.Time
+	logger     *slog.Logger
+	name       string
+	checkPeer  func(name, address string) error
+	unfit      atomic.Pointer[error] // see Unfit; nil: the node could serve
+	dial       func(ctx context.Context, name string) (net.Conn, error)
+	onConn     atomic.Pointer[connHandler] // see Accept; nil: connections are refused
 	// see AcceptObservers; nil: observers are refused
 	onObserver atomic.Pointer[connHandler]
 	joined     atomic.Pointer[[]string] // names of the members, without awaited ones
@@ -94,12 +94,12 @@ type store struct {
 	done      chan struct{} // closed when the node has ended
 	failure   error         // why it ended; read after done
 
-	view        atomic.Pointer[view]
-	viewChanged struct { // next: closed and replaced when the leader changes, or for followers
+	view       atomic.Pointer[view]
+	viewSignal struct { // c is closed and replaced to wake the callers of awaitView
 		sync.Mutex
-		next chan struct{}
+		c chan struct{}
 	}
-	followers atomic.Int32 // callers that wait for another batch
+	batchWaiters atomic.Int32 // callers of Follow, which wait for batches, too
 
 	// writes is read-locked by writes to local that need the owner's token, so that a new owner can
 	// wait for its predecessor's writes.
@@ -129,16 +129,16 @@ func open(o options) (_ *store, err error) {
 		proposed: make(chan request, maxProposals), nodeCalls: make(chan func(*node)),
 		confirms:  make(chan confirmRequest, maxProposals),
 		nodeToken: persistence.Token("0:" + persistence.NewID()),
-		newest:    cmp.Or(o.reads, machine.Newest), dial: o.dial,
+		maxFormat: cmp.Or(o.maxFormat, machine.Newest), dial: o.dial,
 		stop: make(chan struct{}), done: make(chan struct{})}
 	if s.checkPeer = o.checkPeer; s.checkPeer == nil {
 		s.checkPeer = func(string, string) error { return nil }
 	}
-	s.viewChanged.next = make(chan struct{})
+	s.viewSignal.c = make(chan struct{})
 	s.view.Store(&view{})
 	s.held.Store(math.MaxUint64)
 	ctx := context.Background()
-	s.localTok, _, err = s.local.Acquire(ctx, persistence.Claim{Owner: "the node's own"})
+	s.localToken, _, err = s.local.Acquire(ctx, persistence.Claim{Owner: "the node's own"})
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +148,8 @@ func open(o options) (_ *store, err error) {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.log = log
-	if o.await != nil {
-		if err := o.await(log); err != nil {
+	if o.waitToStart != nil {
+		if err := o.waitToStart(log); err != nil {
 			return nil, errors.Join(err, log.Close())
 		}
 	}
@@ -160,9 +160,9 @@ func open(o options) (_ *store, err error) {
 		}
 	}
 	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
-		now: o.now, publish: s.setView, index: &s.index, least: o.least, logMax: o.logMax,
-		formation: o.formation, onMembers: changed, reads: s.newest,
-		market: o.market, agreed: o.agreed, unfit: s.whyUnfit, onApply: o.onApply, cut: o.cut})
+		now: o.now, publish: s.setView, index: &s.index, minTrim: o.minTrim, logMax: o.logMax,
+		formation: o.formation, onMembers: changed, maxFormat: s.maxFormat,
+		market: o.market, onMarket: o.onMarket, unfit: s.whyUnfit, onApply: o.onApply, cut: o.cut})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -200,10 +200,10 @@ func (s *store) run(n *node, ticks <-chan time.Time) {
 		s.logger.Error("the node has ended", "store", s.name, "error", err)
 	}
 	s.failure = err
-	n.drop(err)
+	n.proposals.failPending(err)
 }
 
-// drain takes further queued inputs, so that they share one sync.
+// drain processes further queued inputs, so that they share one sync.
 func (s *store) drain(n *node) error {
 	for range maxDrain {
 		select {
@@ -237,7 +237,7 @@ func (s *store) propose(ctx context.Context, e *machine.Entry) (machine.Answer, 
 	if err := e.Fits(); err != nil {
 		return machine.Answer{}, err
 	}
-	if e.Kind != machine.Acquire && !e.Kind.Changes() {
+	if e.Kind != machine.Acquire && !e.Kind.ChangesCluster() {
 		if err := s.checkToken(e.Token); err != nil {
 			return machine.Answer{}, err
 		}
@@ -325,8 +325,8 @@ func (s *store) Size(ctx context.Context) (int64, error) {
 // Exclusive returns false: another node may take over the engine.
 func (s *store) Exclusive() bool { return false }
 
-// HeadMissing reports whether Survive left the node alone, and nothing was appended since. A node
-// without the file is not opened.
+// HeadMissing reports whether the journal may have lost its end: Survive kept this node alone, and
+// nothing was appended since. A log without its file HEAD is never opened.
 func (s *store) HeadMissing() bool { return s.view.Load().lost }
 
 // Close ends the node and frees its folders. A second Close does nothing.

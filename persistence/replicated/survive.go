@@ -15,7 +15,7 @@ import (
 
 // A Survivor describes a node that is to survive alone.
 type Survivor struct {
-	Gone    []string    // the other members, which no longer count
+	Gone    []string    // the other members, which the survivor removes
 	Folders []FolderEnd // its own first
 }
 
@@ -49,10 +49,10 @@ type Survival struct {
 	Fatal func(error)
 }
 
-// Survive makes a node the only voter, in another epoch of the membership: this node ignores others
-// that come back, because their IDs are never valid again. All entries of its log count from then
-// on, committed or not. No process may use the folder. After a crash the folder is unchanged, or
-// complete. ErrInvalid: the node is no voter, is already alone, or has no log.
+// Survive makes a node the only voter, with IDs from a new range: the node ignores others that come
+// back, because their IDs are never valid again. From then on all entries of its log are committed.
+// No process may use the folder. After a crash the folder is unchanged, or complete. ErrInvalid:
+// the node is no voter, is already alone, or has no log.
 func Survive(s *Survival) (*Survivor, error) {
 	return s.run(vfs.Default, vfs.Default.PathJoin(s.Folder, logFolder))
 }
@@ -89,10 +89,10 @@ func (s *Survival) run(files vfs.FS, dir string) (_ *Survivor, err error) {
 		return nil, fmt.Errorf("%w: the cluster has not begun: empty the nodes' folders and form "+
 			"it again", persistence.ErrInvalid)
 	case !voter:
-		return nil, fmt.Errorf("%w: node %q is no voter as far as its log says, so it may lack "+
-			"the end of what it was to get", persistence.ErrInvalid, s.Node)
+		return nil, fmt.Errorf("%w: node %q is no voter by its own log, so the log may lack the "+
+			"newest committed entries", persistence.ErrInvalid, s.Node)
 	case len(v.Gone) == 0:
-		return nil, fmt.Errorf("%w: node %q is the only one already", persistence.ErrInvalid,
+		return nil, fmt.Errorf("%w: node %q is already the only member", persistence.ErrInvalid,
 			s.Node)
 	case !s.Sure:
 		return v, nil
@@ -174,8 +174,8 @@ func endState(log *raftlog.Log, base []byte) (state *machine.State, last uint64,
 	return state, last, err
 }
 
-// appendSurvive adds the entry, committed, in a term of its own. After a crash before the entry, it
-// is only a term in which the node has voted for itself.
+// appendSurvive adds the entry, committed, in a term of its own. After a crash before the append,
+// the folder only holds a vote of the node for itself.
 func appendSurvive(log *raftlog.Log, index uint64) error {
 	own := log.Identity()
 	e := machine.Entry{Kind: machine.Survive, Name: own.Name,

@@ -118,7 +118,7 @@ func TestASurvivorIgnoresTheOldMembers(t *testing.T) {
 			w.quiet()
 		}
 	}
-	if b.node == nil || b.view.leading || len(b.node.removals.against) != 1 {
+	if b.node == nil || b.view.leading || len(b.node.removedDoubt.against) != 1 {
 		t.Fatal("b ends, or serves")
 	}
 	b.crash()
@@ -142,7 +142,7 @@ func TestASurvivorIgnoresTheOldMembers(t *testing.T) {
 	}
 	if old.node != nil {
 		t.Errorf("two of three report that c is removed, and it still runs: against it are %v",
-			old.node.removals.against)
+			old.node.removedDoubt.against)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestAShorterFolderSurvivesOnlyIfNamed(t *testing.T) {
 		return log
 	}
 	log := open("a")
-	must(t, errors.Join(log.Refuse(), log.Remove(), log.Close()))
+	must(t, errors.Join(log.Retire(), log.Remove(), log.Close()))
 	survive := func(node, other, shorter string, sure bool) (*Survivor, error) {
 		s := &Survival{Folder: node, Cluster: cluster, Node: node, Others: []string{other, "none"},
 			Shorter: shorter, Sure: sure, Fatal: func(error) {}}

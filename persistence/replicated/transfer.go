@@ -22,7 +22,7 @@ const (
 var (
 	errNoTarget = errors.New("the node lacks too much of the log, does not respond, " +
 		"or is no voter")
-	errTransferring    = errors.New("this node hands the lead over already")
+	errTransferring    = errors.New("this node is already handing the lead over")
 	errTransferTimeout = errors.New("this node still leads: the other one did not take the lead " +
 		"in time")
 )
@@ -30,7 +30,7 @@ var (
 // A leadTransfer is a pending transfer of the lead.
 type leadTransfer struct {
 	caller    chan<- error // nil: none
-	ticksLeft int          // ticks
+	ticksLeft int          // until it fails
 }
 
 // transferLead starts a transfer of the lead to a node; 0: to any. The caller gets one result.
@@ -51,7 +51,7 @@ func (n *node) pickTransferTarget(to *uint64) error {
 	case n.transfer.caller != nil:
 		return errTransferring
 	case *to == n.id:
-		return fmt.Errorf("%w: the node that leads is to take the lead", persistence.ErrInvalid)
+		return fmt.Errorf("%w: this node already leads", persistence.ErrInvalid)
 	}
 	last, err := n.log.LastIndex()
 	if err != nil {

@@ -16,40 +16,40 @@ const (
 
 // A logTrim drops log entries that are no longer needed: each member has them, the owner has
 // trimmed the journal above them, and neither the local store's images nor this node's archive need
-// them. Members that lack more than logMax do not count. A second machine lags behind the first, at
-// the future beginning of the log.
+// them. Members that lack more than logMax do not count. The replayer holds the state at the log's
+// next beginning.
 type logTrim struct {
-	walk
-	forgotten uint64 // last entry dropped from the log
-	allowed   uint64 // sequence up to which neither local store nor archive needs the journal
-	least     uint64 // entries that a checkpoint must free
+	replayer
+	droppedTo  uint64 // last entry dropped from the log
+	allowedSeq uint64 // sequence up to which neither local store nor archive needs the journal
+	minTrim    uint64 // fewest entries that a checkpoint frees
 }
 
-// A walk is a machine that replays the log in small steps, because each one delays raft.
-type walk struct {
-	base  *machine.State
-	index uint64 // last entry applied to base
+// A replayer replays the log into a machine of its own, in small steps, because each delays raft.
+type replayer struct {
+	state *machine.State
+	index uint64 // last entry applied to state
 }
 
 // step replays some of the applied entries, at most up to upTo.
-func (w *walk) step(log *raftlog.Log, upTo uint64, reads uint8) error {
-	to := min(upTo, w.index+trimAtOnce)
-	err := log.Read(w.index, to, func(entry *pb.Entry) error {
-		e, err := decode(entry, reads)
+func (r *replayer) step(log *raftlog.Log, upTo uint64, maxFormat uint8) error {
+	to := min(upTo, r.index+trimAtOnce)
+	err := log.Read(r.index, to, func(entry *pb.Entry) error {
+		e, err := decode(entry, maxFormat)
 		if err == nil && e != nil {
-			w.base.Apply(e)
+			r.state.Apply(e)
 		}
 		return err
 	})
 	if err == nil {
-		w.index = max(w.index, to)
+		r.index = max(r.index, to)
 	}
 	return err
 }
 
 // target returns the entry up to which the log may be dropped.
 func (n *node) target() uint64 {
-	seq := min(n.machine.Trimmed(), n.trim.allowed)
+	seq := min(n.machine.Trimmed(), n.trim.allowedSeq)
 	return min(n.machine.Floor(), n.applied, n.index.upTo(seq))
 }
 
@@ -57,16 +57,16 @@ func (n *node) target() uint64 {
 func (n *node) trimStep() error {
 	t := &n.trim
 	target := n.target()
-	if target < t.forgotten+t.least {
+	if target < t.droppedTo+t.minTrim {
 		return nil
 	}
-	if err := t.step(n.log, target, n.reads); err != nil || t.index < target {
+	if err := t.step(n.log, target, n.maxFormat); err != nil || t.index < target {
 		return err
 	}
-	if err := n.log.Truncate(target, t.base.Encode()); err != nil {
+	if err := n.log.Truncate(target, t.state.Encode()); err != nil {
 		return err
 	}
-	t.forgotten = target
-	n.index.forget(target)
+	t.droppedTo = target
+	n.index.dropUpTo(target)
 	return nil
 }

@@ -120,7 +120,7 @@ var testedFaults = []Fault{
 		"state.NewNonces(key.Parallel« / map[bool]int{false: 1, true: 4}[FAULT]»)", "actors",
 		"TestConcurrentClientsSeeOneExchange"},
 	{"a node that cannot serve does not campaign", "persistence/replicated/node.go",
-		"n.votes() «&& !(FAULT && n.id == 1) »{\nn.resetElection()", "actors/node",
+		"n.isVoter() «&& !(FAULT && n.id == 1) »{\nn.resetElection()", "actors/node",
 		"TestUnfitNodeBringsOthersUpToDate"},
 	{"a node whose fold has failed could serve", "actors/node/node.go",
 		"if failed := n.life.Err(); failed != nil «&& !FAULT »{", "actors/node",

@@ -78,7 +78,7 @@ var replicatedFaults = []Fault{
 			"\nif »err := w.fetchStore(ctx); err != nil {", "persistence/replicated",
 		"TestANodeJoinsAfterTheJournalWasTrimmed"},
 	{"a voter that can get nothing more counts as living", "persistence/replicated/membership.go",
-		"«(FAULT || »progress[m.ID].Next > n.trim.forgotten«)» {", "persistence/replicated",
+		"«(FAULT || »progress[m.ID].Next > n.trim.droppedTo«)» {", "persistence/replicated",
 		"TestALogIsKeptForAMemberOnlyWithinItsBound"},
 	{"a learner does not report where its log begins", "persistence/replicated/copies.go",
 		"«if FAULT {\nreturn\n}\n»n.deliver(&pb.Message{Type: pb.MsgAppResp.Enum(),",
@@ -102,7 +102,7 @@ var replicatedFaults = []Fault{
 		"e.Floor = min(n.floor(), n.index.upTo(e.Next))«\nif FAULT {\ne.Floor = n.floor()\n}»",
 		"persistence/replicated", "TestALogIsKeptForALearner"},
 	{"a log is cut although a learner needs it", "persistence/replicated/node.go",
-		"«if FAULT && p.IsLearner {\ncontinue\n}\n»least = min(least, p.Match)",
+		"«if FAULT && p.IsLearner {\ncontinue\n}\n»lowest = min(lowest, p.Match)",
 		"persistence/replicated", "TestALogIsKeptForALearner"},
 	{"the log is trimmed while a member lacks it", "persistence/replicated/trim.go",
 		"«if FAULT {\nreturn min(n.applied, n.index.upTo(seq))\n}\n»return " +
@@ -115,7 +115,7 @@ var replicatedFaults = []Fault{
 		"«if FAULT {\nfrom = max(after, v.trimmed)\n}\n»var err, stopped error",
 		"persistence/replicated", "TestANodeKeepsTheLogThatItsArchiveLacks"},
 	{"the log is trimmed while an image needs it", "persistence/replicated/trim.go",
-		"seq := min(n.machine.Trimmed(), n.trim.allowed)«\nif FAULT {\nseq = " +
+		"seq := min(n.machine.Trimmed(), n.trim.allowedSeq)«\nif FAULT {\nseq = " +
 			"n.machine.Trimmed()\n}»", "persistence/replicated",
 		"TestALogIsTrimmedWhenNothingNeedsIt"},
 	{"a copy without its acknowledged entries resumes", "persistence/replicated/receive.go",
@@ -139,17 +139,17 @@ var replicatedFaults = []Fault{
 	{"a format that no other member reads is accepted", "persistence/replicated/doubts.go",
 		"if others == 0 «|| FAULT »{", "persistence/replicated", "TestAPeerAloneEndsNoNode"},
 	{"a peer that is ahead confirms another one's accusation", "persistence/replicated/doubts.go",
-		"last >= d.index && «(»lead == d.leaderID« || FAULT)» && n.accuse(d",
+		"last >= d.index && «(»lead == d.leaderID« || FAULT)» && n.accusedBy(d",
 		"persistence/replicated",
 		"TestAPeerThatIsAheadConfirmsNoDoubt"},
 	{"any peer reports a trimmed log", "persistence/replicated/copies.go",
 		"|| s.Lead != from «&& !FAULT »{", "persistence/replicated",
 		"TestOnlyTheLeaderReportsATrimmedLog"},
 	{"an older start of a peer is accepted", "persistence/replicated/receive.go",
-		"case f.start == seen« || FAULT»:", "persistence/replicated",
+		"case f.start == recorded« || FAULT»:", "persistence/replicated",
 		"TestAnOlderCopyOfAFolderEndsItsNode"},
 	{"a later number is a later start", "persistence/replicated/receive.go",
-		"case seen.Boot == 0, «FAULT && f.start.Boot > seen.Boot, »f.kind",
+		"case recorded.Boot == 0, «FAULT && f.start.Boot > recorded.Boot, »f.kind",
 		"persistence/replicated", "TestAnOlderCopyOfAFolderEndsItsNode"},
 	{"a start follows on any other", "persistence/internal/raftlog/log.go",
 		"return «FAULT || »back >= uint64(len(starts)) ||", "persistence/replicated",
@@ -165,17 +165,17 @@ var replicatedFaults = []Fault{
 		"if «FAULT {\n} else if »err := n.log.Commit(n.applied); err != nil {",
 		"persistence/replicated", "TestAMembershipChangeIsCommittedAfterACrash"},
 	{"an append is acknowledged before a majority has it", "persistence/replicated/node.go",
-		"n.add(e, caller)\n«if FAULT && e.Kind == machine.Append {\nn.answer(e.ID.Number, " +
+		"n.proposals.add(e, caller)\n«if FAULT && e.Kind == machine.Append {\nn.proposals.answer(e.ID.Number, " +
 			"machine.Answer{Outcome: machine.Done})\n}\n»return nil", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a claim is answered before it is applied", "persistence/replicated/node.go",
-		"n.term = status.GetTerm()\n«if FAULT && e.Kind == machine.Acquire {\ncaller <- " +
+		"n.proposals.term = status.GetTerm()\n«if FAULT && e.Kind == machine.Acquire {\ncaller <- " +
 			"result{answer: machine.Answer{Outcome: machine.Done,\nToken: " +
 			"persistence.Token(fmt.Sprintf(\"%d:%s\", n.machine.Epoch()+1, e.Unique)),\nSeq: " +
-			"n.machine.Beat().End.Seq}}\ncaller = make(chan result, 1)\n}\n»n.add(e, caller)",
+			"n.machine.Beat().End.Seq}}\ncaller = make(chan result, 1)\n}\n»n.proposals.add(e, caller)",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"an entry's outcome depends on the node's folder", "persistence/replicated/node.go",
-		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.forgotten > " +
+		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.droppedTo > " +
 			"0 " +
 			"{\na.Outcome = machine.Done\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
@@ -189,7 +189,7 @@ var replicatedFaults = []Fault{
 		"fenced := f.s.checkToken(f.tok); fenced != nil «&& !FAULT »{", "persistence/replicated",
 		"TestConformance/three nodes/a snapshot of a fenced owner is refused"},
 	{"an owner is confirmed by its own node", "persistence/replicated/confirmation.go",
-		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\nn.answerRound()\n" +
+		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\nn.answerConfirmRound()\n" +
 			"return\n" +
 			"}\n»n.confirms.next = append(n.confirms.next, q)", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
@@ -222,7 +222,7 @@ var replicatedFaults = []Fault{
 
 	// the members
 	{"a log that was lost keeps its ID", "persistence/internal/machine/members.go",
-		"«if !FAULT || m.ID == 0 {\n»s.given++\n«}\n»m.ID, m.Role,", "persistence/internal/machine",
+		"«if !FAULT || m.ID == 0 {\n»s.lastID++\n«}\n»m.ID, m.Role,", "persistence/internal/machine",
 		"TestMembershipChangeOutcomes"},
 	{"two changes of the members are under way", "persistence/internal/machine/members.go",
 		"case busy >= 0 && «!FAULT && »(", "persistence/internal/machine",
@@ -269,10 +269,10 @@ var replicatedFaults = []Fault{
 		"return n.silent >= «unfitFactor*→»n.electionAt«*map[bool]int{false: unfitFactor, true: " +
 			"1}[FAULT]»", "persistence/replicated", "TestANodeThatCouldNotServeCampaignsLast"},
 	{"a node with a wrong clock campaigns as early as others", "persistence/replicated/node.go",
-		"if n.unread != nil || n.clockWrong «&& !FAULT »||", "persistence/replicated",
+		"if n.formatErr != nil || n.clockWrong «&& !FAULT »||", "persistence/replicated",
 		"TestANodeThatCouldNotServeCampaignsLast"},
 	{"a node that could not serve never campaigns", "persistence/replicated/node.go",
-		"n.silent++; n.mayCampaign() &&« (!FAULT || n.unread == nil && n.unfit() == nil) &&»",
+		"n.silent++; n.mayCampaign() &&« (!FAULT || n.formatErr == nil && n.unfit() == nil) &&»",
 		"persistence/replicated", "TestANodeThatCouldNotServeAndHasTheLongestLogIsElected"},
 	{"the lead is handed to a node that could not serve", "persistence/replicated/transfer.go",
 		"fit := !n.peerUnfit(id)« || FAULT»", "persistence/replicated",
@@ -283,13 +283,13 @@ var replicatedFaults = []Fault{
 
 	// formats
 	{"a format is written before every member reads it", "persistence/replicated/formats.go",
-		"«if !FAULT {\n»least = min(least, n.peerFormats[m.ID])«\n}»", "persistence/replicated",
+		"«if !FAULT {\n»lowest = min(lowest, n.peerFormats[m.ID])«\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a fold that stops stops raft", "persistence/replicated/node.go",
-		"m.Entries {\nif «FAULT && n.unread != nil {\nreturn n.unread\n}\nif »n.unread != nil {",
+		"m.Entries {\nif «FAULT && n.formatErr != nil {\nreturn n.formatErr\n}\nif »n.formatErr != nil {",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"a node joins that cannot read the applied format", "persistence/replicated/offer.go",
-		"«!FAULT && »w.Reads < n.machine.Format(),", "persistence/replicated",
+		"«!FAULT && »w.MaxFormat < n.machine.Format(),", "persistence/replicated",
 		"TestAFormatIsWrittenOnceAllMembersReadIt"},
 
 	// the market part of the configuration
@@ -315,7 +315,7 @@ var replicatedFaults = []Fault{
 	// a node that survives alone
 	{"a survivor counts an ID that another may have given",
 		"persistence/internal/machine/members.go",
-		"«if !FAULT {\n»s.given = s.NextEpoch()«\n}»", "persistence/replicated",
+		"«if !FAULT {\n»s.lastID = s.NextEpoch()«\n}»", "persistence/replicated",
 		"TestASurvivorIgnoresTheOldMembers"},
 	{"a survivor counts the others", "persistence/internal/machine/members.go",
 		"«if !FAULT {\n»s.members = s.members[i : i+1]«\n}»", "persistence/replicated",
@@ -392,7 +392,7 @@ var replicatedFaults = []Fault{
 		"«if !FAULT {\n»r.after = v.after«\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneExchange"},
 	{"an answer to any round counts", "persistence/replicated/confirmation.go",
-		"&& «(FAULT || »bytes.Equal(s.RequestCtx, n.roundName())«)» {", "persistence/replicated",
+		"&& «(FAULT || »bytes.Equal(s.RequestCtx, n.confirmRoundName())«)» {", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"the nonces of reads are forgotten at a fail-over", "actors/node/term.go",
 		"«if !FAULT {\n»err = n.committed.LoadNonces(ctx, n.replica)\n}«\n}»)",

@@ -179,7 +179,7 @@ func (n *nodeServer) join(ctx context.Context) (persistence.Replica, error) {
 	o := replicated.Options{Cluster: id, Name: n.view.name, Folder: n.cfg.Data, Local: local,
 		Credentials: credentials, Tick: n.view.tick, Logger: n.log, Fatal: n.fatal,
 		LogMax: uint64(n.cfg.Cluster.LogMax), Copies: c, Market: &n.view.market.report,
-		Agreed: n.view.market.agreed, Observers: n.cfg.Cluster.Observers()}
+		OnMarket: n.view.market.agreed, Observers: n.cfg.Cluster.Observers()}
 	for _, x := range n.cfg.Cluster.Nodes() {
 		o.Nodes = append(o.Nodes, replicated.Node{Name: x.Name, Address: x.Address})
 	}

@@ -11,19 +11,19 @@ import (
 type Outcome uint8
 
 const (
-	Done     Outcome = iota + 1
-	Already          // an append: an earlier one with the same bytes is the journal's last batch
-	Fenced           // the entry's token is not the owner's
-	gap              // an append: it does not follow the journal's end
-	held             // an acquire: the beat has changed
-	short            // an acquire: the journal ends before the end that the claim has seen
-	notEmpty         // a begin: the journal has batches, or begins elsewhere
-	changing         // a change of the membership: another one is not complete
-	unknown          // a change: there is no such node, or it has another role
-	member           // a change: the node is a member already
-	awaits           // a promotion: the node has not joined
-	full             // a change: there are too many members
-	last             // a removal: of the last voter
+	Done          Outcome = iota + 1
+	Already               // an append: the journal's last batch is the same
+	Fenced                // the entry's token is not the owner's
+	gap                   // an append: it does not follow the journal's end
+	held                  // an acquire: the beat is not the one that the claim names
+	short                 // an acquire: the journal ends before the end that the claim has seen
+	notEmpty              // a begin: the journal has batches, or begins elsewhere
+	changing              // a change of the membership: another one is not complete
+	unknownMember         // a change: no member has that name and a fitting role
+	alreadyMember         // a change: the node is a member already
+	notJoined             // a promotion: the node has not joined
+	tooMany               // a change: the cluster has maxMembers already
+	lastVoter             // a removal: of the last voter
 )
 
 // An Answer is the outcome of an entry, and the state that it found.
@@ -61,9 +61,9 @@ func (a Answer) Err(e *Entry) error {
 var refusals = map[Outcome]string{
 	changing: "another change of the membership is under way; wait for its end, or remove the " +
 		"node that joins",
-	unknown: "there is no such node, or it has no such role; the status names the nodes",
-	member:  "it is a member already; to give it an empty disk, replace it by itself",
-	awaits:  "it has not joined yet; start it with an empty folder",
-	full:    fmt.Sprintf("the cluster has %d members, and more are not possible", maxMembers),
-	last:    "it is the last voter",
+	unknownMember: "there is no such node, or it has no such role; the status names the nodes",
+	alreadyMember: "it is a member already; to give it an empty disk, replace it by itself",
+	notJoined:     "it has not joined yet; start it with an empty folder",
+	tooMany:       fmt.Sprintf("the cluster has %d members, and more are not possible", maxMembers),
+	lastVoter:     "it is the last voter",
 }

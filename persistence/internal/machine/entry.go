@@ -22,14 +22,14 @@ const (
 	Begin        // makes an empty journal begin at Next
 	Trim         // drops the journal up to Next
 	Reads        // records nonces of reads
-	Add          // awaits another node, perhaps to replace a voter
-	Join         // gives an ID to an awaited node or learner without a log
+	Add          // makes another node an awaited member, perhaps to replace a voter
+	Join         // assigns an ID to an awaited node, or to a learner whose log is lost
 	Promote      // makes a learner a voter, in place of the one that it replaces
 	Remove       // removes a member
 	Leave        // completes a joint change
 	Survive      // keeps one voter alone, because the others' disks are lost
-	Format       // lets entries and records of the format Next be written
-	Market       // agrees on the market part of the configuration, which is its batch
+	Format       // allows entries and records of the format Next
+	Market       // sets the market part of the configuration, which is its batch
 	kinds
 )
 
@@ -49,20 +49,21 @@ type Entry struct {
 
 	Token persistence.Token // of all but an Acquire and changes of the membership
 
-	// An Append's. Begin and Trim have their sequence in Next, and Format its number. A Market has
-	// its text in Batch; its Next is 1 if the owner's term uses it, and 0 if the next term will.
+	// Of an Append. Next is also the sequence of a Begin or Trim, and the number of a Format. A
+	// Market has its text in Batch; Next is 1 if the owner's term uses it, 0 if the next one will.
 	Prev, Next, Digest uint64
 	Batch              []byte
 
 	Floor uint64 // of a Trim: index up to which every node has the log
 
-	// An Acquire's. Unique is also a Release's: the random part of the text in the token's place.
+	// Of an Acquire. Unique is the random part of its token, or of the text that a Release leaves
+	// in the token's place.
 	Unique    string
 	Owner     string
 	Heartbeat persistence.Heartbeat
-	After     *persistence.Beat // without its owner and heartbeat; nil: any
+	After     *persistence.Beat // that the claim has seen, without owner and heartbeat; nil: any
 	Insist    bool
-	NowMs     int64 // the proposer's clock, also a Begin's
+	NowMs     int64 // the proposer's clock, also of a Begin
 
 	Nonces []persistence.Nonce // of Reads
 
@@ -74,8 +75,8 @@ type Entry struct {
 // Numbers are big-endian. A text has its length before it, as 16 bits. A batch is the rest.
 const maxText = 1 << 10 // bytes of a text
 
-// Formats of entries and of the records in their batches. Another kind, field or record is another
-// format, which is written from an entry of the kind Format on: each member reads it then.
+// Formats of entries and of the records in their batches. A new kind, field or record needs a new
+// format. It is written only after a Format entry: by then each member reads it.
 const (
 	First  = 11 // the format of a new cluster, and the oldest that is read
 	Newest = persistence.NewestFormat
@@ -84,7 +85,7 @@ const (
 // MaxMarket bounds the market part of a configuration, in bytes.
 const MaxMarket = 4 << 20
 
-// IsMarket reports whether a text may be agreed on as the market part.
+// IsMarket reports whether a text has a length that a market part may have.
 func IsMarket(text []byte) bool { return len(text) > 0 && len(text) <= MaxMarket }
 
 func u64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
@@ -105,7 +106,7 @@ func (e *Entry) head() []byte {
 	b := make([]byte, 0, 128)
 	b = append(b, max(e.Format, First), byte(e.Kind))
 	b = u64(u64(u64(b, e.ID.Node), e.ID.Boot), e.ID.Number)
-	if e.Kind != Acquire && !e.Kind.Changes() {
+	if e.Kind != Acquire && !e.Kind.ChangesCluster() {
 		b = text(b, string(e.Token))
 	}
 	switch e.Kind {
@@ -179,12 +180,12 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 		return nil, fmt.Errorf("%w: an entry is of format %d, and this program reads formats up "+
 			"to %d", persistence.ErrFormat, e.Format, newest)
 	}
-	if err := older(e.Format, newest); err != nil && !d.Bad() {
+	if err := checkOldest(e.Format, newest); err != nil && !d.Bad() {
 		return nil, fmt.Errorf("an entry: %w", err)
 	}
 	e.Kind = Kind(d.Byte())
 	e.ID = ID{d.Fixed64(), d.Fixed64(), d.Fixed64()}
-	if e.Kind != Acquire && !e.Kind.Changes() {
+	if e.Kind != Acquire && !e.Kind.ChangesCluster() {
 		e.Token = persistence.Token(d.text())
 	}
 	switch e.Kind {
@@ -223,8 +224,8 @@ func Decode(b []byte, newest uint8) (*Entry, error) {
 	return e, nil
 }
 
-// older returns the ErrVersion of a format older than this program's oldest, or nil.
-func older(format, newest uint8) error {
+// checkOldest returns ErrVersion for a format older than the oldest that this program reads.
+func checkOldest(format, newest uint8) error {
 	if format >= First {
 		return nil
 	}

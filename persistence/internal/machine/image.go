@@ -27,7 +27,7 @@ func (s *State) Encode() []byte {
 	for _, key := range slices.Sorted(maps.Keys(s.reads)) {
 		b = u64(text(b, key), s.reads[key])
 	}
-	for _, t := range [][]byte{s.market, s.current} {
+	for _, t := range [][]byte{s.market, s.termMarket} {
 		if b = binary.BigEndian.AppendUint32(b, uint32(len(t))); len(t) > 0 {
 			b = append(u64(b, codec.Digest(t)), t...)
 		}
@@ -45,7 +45,7 @@ func DecodeState(b []byte) (*State, error) {
 	switch {
 	case d.Bad():
 	case v == imageVersion:
-		if err := older(s.format, Newest); err != nil {
+		if err := checkOldest(s.format, Newest); err != nil {
 			return nil, fmt.Errorf("the state at the log's beginning: %w", err)
 		}
 	case v > imageVersion && s.format > Newest:
@@ -69,7 +69,7 @@ func DecodeState(b []byte) (*State, error) {
 		key := d.text()
 		s.reads[key] = d.Fixed64()
 	}
-	for _, t := range []*[]byte{&s.market, &s.current} {
+	for _, t := range []*[]byte{&s.market, &s.termMarket} {
 		n := d.Fixed32()
 		if d.Check(n <= MaxMarket); n > 0 && !d.Bad() {
 			digest := d.Fixed64()

@@ -321,20 +321,20 @@ func TestMembershipChangeOutcomes(t *testing.T) {
 		want Outcome
 		now  string
 	}{
-		{Entry{Kind: Promote, Name: "d"}, unknown, "a1 b1 c1"},
-		{Entry{Kind: Join, Name: "d", Unique: "x"}, unknown, "a1 b1 c1"},
-		{Entry{Kind: Join, Name: "c", Unique: "x"}, unknown, "a1 b1 c1"},
-		{Entry{Kind: Add, Name: "a"}, member, "a1 b1 c1"},
+		{Entry{Kind: Promote, Name: "d"}, unknownMember, "a1 b1 c1"},
+		{Entry{Kind: Join, Name: "d", Unique: "x"}, unknownMember, "a1 b1 c1"},
+		{Entry{Kind: Join, Name: "c", Unique: "x"}, unknownMember, "a1 b1 c1"},
+		{Entry{Kind: Add, Name: "a"}, alreadyMember, "a1 b1 c1"},
 		{Entry{Kind: Add, Name: "d", Address: "h:1"}, Done, "a1 b1 c1 d3"},
-		{Entry{Kind: Add, Name: "d"}, member, "a1 b1 c1 d3"},
-		{Entry{Kind: Promote, Name: "d"}, awaits, "a1 b1 c1 d3"},
+		{Entry{Kind: Add, Name: "d"}, alreadyMember, "a1 b1 c1 d3"},
+		{Entry{Kind: Promote, Name: "d"}, notJoined, "a1 b1 c1 d3"},
 		{Entry{Kind: Join, Name: "d", Unique: "x"}, Done, "a1 b1 c1 d2#4"},
 		{Entry{Kind: Join, Name: "d", Unique: "x"}, Already, "a1 b1 c1 d2#4"},
 		{Entry{Kind: Join, Name: "d", Unique: "y"}, Done, "a1 b1 c1 d2#5"},
 		{Entry{Kind: Promote, Name: "d"}, Done, "a1 b1 c1 d1#5"},
-		{Entry{Kind: Promote, Name: "d"}, member, "a1 b1 c1 d1#5"},
-		{Entry{Kind: Join, Name: "d", Unique: "z"}, unknown, "a1 b1 c1 d1#5"},
-		{Entry{Kind: Add, Name: "e", Replaces: "x"}, unknown, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Promote, Name: "d"}, alreadyMember, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Join, Name: "d", Unique: "z"}, unknownMember, "a1 b1 c1 d1#5"},
+		{Entry{Kind: Add, Name: "e", Replaces: "x"}, unknownMember, "a1 b1 c1 d1#5"},
 		{Entry{Kind: Add, Name: "e", Replaces: "b"}, Done, "a1 b1 c1 d1#5 e3"},
 		{Entry{Kind: Remove, Name: "a"}, changing, "a1 b1 c1 d1#5 e3"},
 		{Entry{Kind: Add, Name: "f"}, changing, "a1 b1 c1 d1#5 e3"},
@@ -346,10 +346,10 @@ func TestMembershipChangeOutcomes(t *testing.T) {
 		{Entry{Kind: Add, Name: "c", Replaces: "c"}, Done, "a1 c1 d1#5 e1#6 c3"},
 		{Entry{Kind: Remove, Name: "c"}, Done, "a1 c1 d1#5 e1#6"},
 		{Entry{Kind: Remove, Name: "c"}, Done, "a1 d1#5 e1#6"},
-		{Entry{Kind: Remove, Name: "c"}, unknown, "a1 d1#5 e1#6"},
+		{Entry{Kind: Remove, Name: "c"}, unknownMember, "a1 d1#5 e1#6"},
 		{Entry{Kind: Remove, Name: "a"}, Done, "d1#5 e1#6"},
 		{Entry{Kind: Remove, Name: "d"}, Done, "e1#6"},
-		{Entry{Kind: Remove, Name: "e"}, last, "e1#6"},
+		{Entry{Kind: Remove, Name: "e"}, lastVoter, "e1#6"},
 	} {
 		a := s.Apply(&c.e)
 		var now []string
@@ -371,7 +371,7 @@ func TestMembershipChangeOutcomes(t *testing.T) {
 	for n := 0; len(s.Members()) < maxMembers; n++ {
 		s.Apply(&Entry{Kind: Add, Name: fmt.Sprint("n", n)})
 	}
-	if a := s.Apply(&Entry{Kind: Add, Name: "one more"}); a.Outcome != full {
+	if a := s.Apply(&Entry{Kind: Add, Name: "one more"}); a.Outcome != tooMany {
 		t.Errorf("%+v", a)
 	}
 }
@@ -387,7 +387,7 @@ func TestOneVoterSurvives(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"b", "x"} {
-		if a := s.Apply(&Entry{Kind: Survive, Name: name}); a.Outcome != unknown || s.Lost() {
+		if a := s.Apply(&Entry{Kind: Survive, Name: name}); a.Outcome != unknownMember || s.Lost() {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	roles
 )
 
-// A Member is a node of the cluster. Its ID is raft's. An ID is given once, to one log of one node:
-// a node whose log is lost gets another one, so that the new log need not have the lost log's
+// A Member is a node of the cluster. Its ID is raft's. An ID is assigned once, to one log of one
+// node: a node whose log is lost gets another one, so that the new log need not have the lost log's
 // acknowledged entries.
 type Member struct {
 	ID       uint64
@@ -28,13 +28,13 @@ type Member struct {
 // maxMembers bounds the members.
 const maxMembers = 9
 
-// Formed returns the state of a cluster that begins with some nodes. All nodes name them in the
-// same order.
+// Formed returns the state of a new cluster. All of its nodes must pass the names in the same
+// order.
 func Formed(names []string) *State {
 	s := &State{}
 	for _, name := range names {
-		s.given++
-		s.members = append(s.members, Member{ID: s.given, Name: name, Role: Voter})
+		s.lastID++
+		s.members = append(s.members, Member{ID: s.lastID, Name: name, Role: Voter})
 	}
 	return s
 }
@@ -51,8 +51,8 @@ func Restored(name string, seq, entry uint64, nowMs int64) *State {
 // Members returns the members. The caller does not change them.
 func (s *State) Members() []Member { return s.members }
 
-// Given returns the newest ID of a member.
-func (s *State) Given() uint64 { return s.given }
+// LastAssignedID returns the newest ID that was assigned to a member.
+func (s *State) LastAssignedID() uint64 { return s.lastID }
 
 // Joint reports whether a voter is being replaced: then each decision needs a majority of the
 // voters with the leaving one, and one of those with the new one.
@@ -60,13 +60,13 @@ func (s *State) Joint() bool {
 	return s.find(func(m Member) bool { return m.Role == Leaving }) >= 0
 }
 
-// Changes reports whether an entry changes the membership, or the format that its members read. It
-// needs no token.
-func (k Kind) Changes() bool { return k >= Add && k <= Format }
+// ChangesCluster reports whether entries of a kind change the membership, or the format that its
+// members read. They need no token.
+func (k Kind) ChangesCluster() bool { return k >= Add && k <= Format }
 
 // Try returns what an entry that changes the membership would do.
 func (s *State) Try(e *Entry) (Answer, []Member) {
-	next := &State{given: s.given, members: s.members, format: s.format}
+	next := &State{lastID: s.lastID, members: s.members, format: s.format}
 	a := Answer{Outcome: next.change(e)}
 	return a, next.members
 }
@@ -91,13 +91,13 @@ func (s *State) change(e *Entry) Outcome {
 	case s.Joint():
 		return changing
 	case e.Kind == Format:
-		return s.raise(e)
+		return s.raiseFormat(e)
 	case e.Kind == Join:
 		return s.join(e)
 	case busy >= 0 && (e.Kind == Add || s.members[busy].Name != e.Name):
 		return changing
 	case e.Kind == Add:
-		return s.await(e)
+		return s.add(e)
 	case e.Kind == Promote:
 		return s.promote(e)
 	}
@@ -107,8 +107,8 @@ func (s *State) change(e *Entry) Outcome {
 // Format returns the newest format that entries and records may be written in.
 func (s *State) Format() uint8 { return max(s.format, First) }
 
-// raise applies an entry of the kind Format. The format never goes back.
-func (s *State) raise(e *Entry) Outcome {
+// raiseFormat applies an entry of the kind Format. The format never goes back.
+func (s *State) raiseFormat(e *Entry) Outcome {
 	if e.Next <= uint64(s.Format()) {
 		return Already
 	}
@@ -116,39 +116,39 @@ func (s *State) raise(e *Entry) Outcome {
 	return Done
 }
 
-func (s *State) await(e *Entry) Outcome {
+func (s *State) add(e *Entry) Outcome {
 	m := Member{Name: e.Name, Address: e.Address, Role: Awaited}
 	if e.Replaces != "" {
 		i := s.named(e.Replaces, Voter)
 		if i < 0 {
-			return unknown
+			return unknownMember
 		}
 		m.Replaces = s.members[i].ID
 	}
 	switch {
 	case s.named(e.Name, Learner, Awaited) >= 0,
 		e.Name != e.Replaces && s.named(e.Name, Voter) >= 0:
-		return member
+		return alreadyMember
 	case len(s.members) >= maxMembers:
-		return full
+		return tooMany
 	}
 	s.members = append(s.members, m)
 	return Done
 }
 
-// join gives an ID to a start of a node without a log. Each start of one that is no voter gets
-// another ID, unless it is repeated.
+// join assigns an ID to a start of a node without a log. Each start gets another ID; a repeated
+// request of one changes nothing.
 func (s *State) join(e *Entry) Outcome {
 	i := s.named(e.Name, Learner, Awaited)
 	if i < 0 {
-		return unknown
+		return unknownMember
 	}
 	m := &s.members[i]
 	if m.Nonce == e.Unique {
 		return Already
 	}
-	s.given++
-	m.ID, m.Role, m.Nonce = s.given, Learner, e.Unique
+	s.lastID++
+	m.ID, m.Role, m.Nonce = s.lastID, Learner, e.Unique
 	return Done
 }
 
@@ -157,11 +157,11 @@ func (s *State) promote(e *Entry) Outcome {
 	switch {
 	case i >= 0:
 	case s.named(e.Name, Awaited) >= 0:
-		return awaits
+		return notJoined
 	case s.named(e.Name, Voter) >= 0:
-		return member
+		return alreadyMember
 	default:
-		return unknown
+		return unknownMember
 	}
 	m := &s.members[i]
 	if old := s.find(func(o Member) bool { return o.ID == m.Replaces }); m.Replaces != 0 {
@@ -171,45 +171,44 @@ func (s *State) promote(e *Entry) Outcome {
 	return Done
 }
 
-// remove removes a member. Of a voter and the learner with its name that replaces it, this is the
-// learner.
+// remove removes a member. If a learner replaces the voter of its own name, that is the learner.
 func (s *State) remove(e *Entry) Outcome {
 	i := s.named(e.Name, Learner, Awaited)
 	if i < 0 {
 		i = s.named(e.Name, Voter)
 	}
 	if i < 0 {
-		return unknown
+		return unknownMember
 	}
 	s.members = slices.Delete(s.members, i, i+1)
 	if s.find(func(m Member) bool { return m.Role == Voter }) < 0 {
-		return last
+		return lastVoter
 	}
 	return Done
 }
 
-// epochIDs is the size of an epoch's range of IDs: more than are ever given in one.
+// epochIDs is the size of an epoch's range of IDs: more than are ever assigned in one.
 const epochIDs = 1 << 32
 
-// NextEpoch returns the ID above which new IDs are given after one voter has survived.
-func (s *State) NextEpoch() uint64 { return (s.given/epochIDs + 1) * epochIDs }
+// NextEpoch returns the ID above which new IDs are assigned after one voter has survived alone.
+func (s *State) NextEpoch() uint64 { return (s.lastID/epochIDs + 1) * epochIDs }
 
 // survive leaves one voter, and begins another epoch of the membership: its IDs are above all that
-// the lost members may have given without an entry in this log.
+// the lost members may have assigned without an entry in this log.
 func (s *State) survive(e *Entry) Outcome {
 	i := s.named(e.Name, Voter)
 	if i < 0 {
-		return unknown
+		return unknownMember
 	}
 	s.members = s.members[i : i+1]
-	s.given = s.NextEpoch()
+	s.lastID = s.NextEpoch()
 	s.lost = true
 	return Done
 }
 
 // encodeMembers adds the membership to an image.
 func (s *State) encodeMembers(b []byte) []byte {
-	b = append(u64(b, s.given), byte(len(s.members)))
+	b = append(u64(b, s.lastID), byte(len(s.members)))
 	for _, m := range s.members {
 		b = text(text(u64(b, m.ID), m.Name), m.Address)
 		b = u64(text(append(b, byte(m.Role)), m.Nonce), m.Replaces)
@@ -218,11 +217,11 @@ func (s *State) encodeMembers(b []byte) []byte {
 }
 
 func (s *State) decodeMembers(d *reader) {
-	s.given = d.Fixed64()
+	s.lastID = d.Fixed64()
 	for range d.Byte() {
 		m := Member{ID: d.Fixed64(), Name: d.text(), Address: d.text(), Role: Role(d.Byte())}
 		m.Nonce, m.Replaces = d.text(), d.Fixed64()
-		d.Check((m.ID == 0) == (m.Role == Awaited) && m.ID <= s.given &&
+		d.Check((m.ID == 0) == (m.Role == Awaited) && m.ID <= s.lastID &&
 			m.Role > 0 && m.Role < roles &&
 			(m.ID == 0 || s.find(func(o Member) bool { return o.ID == m.ID }) < 0))
 		s.members = append(s.members, m)

@@ -16,24 +16,24 @@ import (
 // A State is the result of the entries up to one index of the log. The zero State is that of an
 // empty log without members. One goroutine at a time uses it.
 type State struct {
-	epoch     uint32
-	token     persistence.Token
-	owner     string
-	heartbeat persistence.Heartbeat
-	beats     uint64 // confirmations of the owner
-	accepted  uint64 // persistence.Beat.Accepted
-	last      uint64 // end of the journal
-	digest    uint64 // of its last batch; 0: it begins there
-	trimmed   uint64 // end of the trimmed part of the journal
-	floor     uint64 // index up to which every node has the log, by the trims so far
-	reads     map[string]uint64
-	chain     uint64
-	lost      bool   // the journal may have lost its end, and nothing was appended since
-	market    []byte // part of the configuration, as text; nil: none was agreed on
-	current   []byte // the one that the newest term was built with
-	format    uint8  // see Format; 0: First
-	given     uint64 // the newest ID of a member
-	members   []Member
+	epoch      uint32
+	token      persistence.Token
+	owner      string
+	heartbeat  persistence.Heartbeat
+	beats      uint64 // confirmations of the owner
+	accepted   uint64 // persistence.Beat.Accepted
+	last       uint64 // end of the journal
+	digest     uint64 // of its last batch; 0: it has none yet
+	trimmed    uint64 // end of the trimmed part of the journal
+	floor      uint64 // index up to which every node has the log, by the trims so far
+	reads      map[string]uint64
+	chain      uint64
+	lost       bool   // the journal may have lost its end, and nothing was appended since
+	market     []byte // part of the configuration, as text; nil: none was agreed on
+	termMarket []byte // the part that the newest term was built with
+	format     uint8  // see Format; 0: First
+	lastID     uint64 // the newest ID that was assigned to a member
+	members    []Member
 }
 
 // Beat returns the engine's beat.
@@ -62,7 +62,7 @@ func (s *State) Lost() bool { return s.lost }
 // Market returns the market part of the configuration that the nodes have agreed on for the next
 // term, and the one that the newest term was built with; nil: none. The caller does not change
 // them.
-func (s *State) Market() (next, current []byte) { return s.market, s.current }
+func (s *State) Market() (next, term []byte) { return s.market, s.termMarket }
 
 // Reads calls fn for each key's highest nonce of a read.
 func (s *State) Reads(fn func(key string, nonce uint64)) {
@@ -97,7 +97,7 @@ func (s *State) apply(e *Entry) Answer {
 	switch {
 	case e.Kind == Acquire:
 		return s.acquire(e)
-	case e.Kind.Changes():
+	case e.Kind.ChangesCluster():
 		before := s.members
 		a := Answer{Outcome: s.change(e)}
 		if a.Outcome != Done {
@@ -124,7 +124,7 @@ func (s *State) apply(e *Entry) Answer {
 		s.trimmed = max(s.trimmed, min(e.Next, s.last))
 		s.floor = max(s.floor, e.Floor)
 	case Market:
-		s.agree(e)
+		s.setMarket(e)
 	case Reads:
 		if s.reads == nil {
 			s.reads = map[string]uint64{}
@@ -136,14 +136,14 @@ func (s *State) apply(e *Entry) Answer {
 	return Answer{Outcome: Done}
 }
 
-// agree applies an entry of the kind Market. The newest term's part stays beside the next one's,
-// which may turn out not to fit. The entry's bytes belong to its reader.
-func (s *State) agree(e *Entry) {
+// setMarket applies an entry of the kind Market. The newest term's part stays beside the next
+// one's, which may turn out not to fit. The entry's bytes belong to its reader.
+func (s *State) setMarket(e *Entry) {
 	if !bytes.Equal(s.market, e.Batch) {
 		s.market = bytes.Clone(e.Batch)
 	}
 	if e.Next == 1 {
-		s.current = s.market
+		s.termMarket = s.market
 	}
 }
 

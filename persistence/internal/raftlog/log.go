@@ -288,7 +288,7 @@ func (l *Log) Follows(s Start) bool {
 
 // Refuse makes durable that the folder is an older copy, or has lost acknowledged entries: it is
 // not opened again.
-func (l *Log) Refuse() error {
+func (l *Log) Retire() error {
 	l.state.Refused = true
 	return l.state.write()
 }
@@ -311,7 +311,7 @@ func (l *Log) Restore() error {
 }
 
 // Forget removes the newest start of a peer.
-func (l *Log) Forget(peer uint64) error {
+func (l *Log) ForgetStart(peer uint64) error {
 	if _, seen := l.state.Seen[peer]; !seen {
 		return nil
 	}
@@ -323,10 +323,10 @@ func (l *Log) Forget(peer uint64) error {
 func (l *Log) EndTerm() uint64 { return l.lastTerm() }
 
 // Seen returns the newest start of a peer that this node has seen.
-func (l *Log) Seen(peer uint64) Start { return l.state.Seen[peer] }
+func (l *Log) RecordedStart(peer uint64) Start { return l.state.Seen[peer] }
 
 // See makes the newest start of a peer durable.
-func (l *Log) See(peer uint64, s Start) error {
+func (l *Log) RecordStart(peer uint64, s Start) error {
 	if l.state.Seen == nil {
 		l.state.Seen = map[uint64]Start{}
 	}

@@ -266,7 +266,7 @@ func TestDamageNeverRevertsVote(t *testing.T) {
 	for term := range uint64(5) {
 		w.must(w.log.Vote(term+1, 1+term%3))
 	}
-	w.must(w.log.See(3, Start{Boot: 7, Nonce: "of c"}))
+	w.must(w.log.RecordStart(3, Start{Boot: 7, Nonce: "of c"}))
 	boot := w.log.Own().Boot
 	w.must(w.log.Close())
 	good := w.files
@@ -276,7 +276,7 @@ func TestDamageNeverRevertsVote(t *testing.T) {
 		w.open()
 		hard := w.log.State()
 		if hard.GetTerm() != 5 || hard.GetVote() != 2 || w.log.Own().Boot != boot+1 ||
-			w.log.Seen(3) != (Start{Boot: 7, Nonce: "of c"}) {
+			w.log.RecordedStart(3) != (Start{Boot: 7, Nonce: "of c"}) {
 			t.Fatalf("byte %d: %v, %+v", at, hard, w.log.Own())
 		}
 		w.must(w.log.Close())
