@@ -17,11 +17,12 @@
 //
 // # Owners
 //
-// An entry also raises the owner's token. It is not raft's term: a node that loses the lead and
-// wins it again continues under its token, if no other owner came between. When Acquire returns,
-// this node has applied every earlier entry that can still take effect. A node that stops leading
-// answers all callers that the outcome is unknown: an error that is not persistence.Definite. A
-// token below the newest one applied here is fenced permanently, and any node can refuse it.
+// An Acquire entry raises the owner's token. The token is not raft's term: a node that loses the
+// lead and wins it again continues under its token, if no other owner came between. When Acquire
+// returns, this node has applied every earlier entry that can still take effect. A node that stops
+// leading answers all callers that the outcome is unknown: an error that is not
+// persistence.Definite. A token below the newest one applied here is fenced permanently, and any
+// node can refuse it.
 //
 // # What no node may do
 //
@@ -39,11 +40,11 @@
 //
 // # Starts
 //
-// Each start of a node has a name, a count and a nonce, and the folder lists the names. Peers
+// Each start of a node has a name: its number and a nonce. The node's folder lists them. Peers
 // record a node's newest start before they accept its frames. They accept a new start only if the
-// node states that it succeeds the recorded one. A node that cannot state so is an older copy: once
-// two voters have found it, its folder is never opened again. Peers recognize a copy only if they
-// have recorded a start that is newer than the copy.
+// node states that it succeeds the recorded one. A node that cannot state so runs on an older copy
+// of its folder: once two voters have found so, that folder is never opened again. Peers recognize
+// a copy only if they have recorded a start that is newer than the copy.
 //
 // # Clocks
 //
@@ -73,16 +74,16 @@
 // callbacks its outputs. Raft's own election timer draws from a source that cannot be reproduced,
 // so the node counts silent ticks itself, with an injected source. One goroutine of the store owns
 // the node. A simulation runs three nodes on disks whose power fails between any two writes, and a
-// network that loses, duplicates and reorders frames; a seed repeats it.
+// network that loses, duplicates and reorders frames; a seed repeats a run.
 //
 // # Members
 //
 // The membership is a part of the machine's state, and each log begins after a state. The
 // membership assigns each log an ID, by which raft identifies its node, and never reuses one. A
 // cluster is formed when all of its nodes are present and none has a log. No node takes part before
-// each has created one. From then on entries change the members, one change at a time.
+// each has created its log. From then on entries change the members, one change at a time.
 //
-// A node that is to join is first awaited. When a start of it without a log asks, the leader
+// A node that is to join is first awaited. When it is started without a log and asks, the leader
 // assigns an ID, and sends the state at the floor, from which the new log starts. Every member has
 // the log up to the floor, except members that lack more than LogMax, and none has dropped entries
 // above it. The node is a learner, without a vote, until it has the log. Then it is promoted, or
@@ -91,15 +92,15 @@
 //
 // When the disks of a majority are permanently lost, an operator lets one voter survive. Its log
 // gets an entry that leaves it alone, with IDs from a new range, and from then on everything in its
-// log is committed. Entries that the others had acknowledged and it lacks are lost. A lost member
-// that comes back is notified of its removal.
+// log is committed. Acknowledged entries that it lacks are lost. A lost member that comes back is
+// notified of its removal.
 //
 // A node that joins after the journal's beginning was trimmed first fetches a copy of a member's
 // local store (Copies), of a follower if possible. The copy becomes its store atomically and
 // durably. Then its log is created, from the newest offer. So a log never exists without the store
 // that it continues. A mark in the folder distinguishes a copy from a store whose log is lost.
 // After a crash at any step the next start begins again. A copy is of the member's newest image,
-// and the floor is no higher than an owner's trim, which is below its images.
+// and the floor is no higher than an owner's trim, which is below that owner's images.
 //
 // A member that lacks entries which all others have dropped cannot catch up. It still votes,
 // because it holds all that it acknowledged, and it logs that it must be replaced.

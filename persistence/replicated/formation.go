@@ -20,11 +20,11 @@ var ErrFolder = errors.New("the folder does not fit the configuration")
 
 // errReplaced: the folder has no log, and the cluster has begun.
 var errReplaced = errors.New("this node's folder has no log, and the cluster has begun: its disk " +
-	"was replaced or emptied, or the folder is a wrong one; what this node has acknowledged is " +
+	"was replaced or emptied, or the folder is the wrong one; what this node has acknowledged is " +
 	"gone, so it must not vote: bring the folder back, or " +
 	"replace this node by itself: exchange cluster replace NODE NODE=HOST:PORT")
 
-// A stage is a node's progress in joining its cluster.
+// A stage is a node's progress towards taking part in its cluster.
 type stage uint8
 
 const (
@@ -34,9 +34,9 @@ const (
 )
 
 // A formation lets the nodes of a new cluster wait for each other. A node creates its log once each
-// other one has reported none, or one of this formation. It takes part once each has reported one.
-// So a node without a log meets a member only if its own log is lost: it is refused once two nodes
-// say so, and never votes.
+// other node has reported that it has no log, or a log of this formation. It takes part once each
+// has reported a log. So a node without a log meets a member only if its own log is lost: once two
+// members say so, it is refused, and never votes.
 //
 // A message counts only if it echoes the nonce of this start, because an earlier one may predate
 // the loss of a log. Like a node, a formation has no clock, goroutine or network.
@@ -50,8 +50,8 @@ type formation struct {
 	send      func(to string, frame []byte)
 	logger    *slog.Logger
 
-	nonces   map[string]string         // newest of each peer
-	messages map[string]formingMessage // newest echo of this start by each peer
+	nonces   map[string]string         // newest of each peer's starts
+	messages map[string]formingMessage // newest message of each peer that echoes this start
 	offer    *offer                    // nil: none received for this start
 
 	// consecutive refusals of each member to let this node join; of a follower they count as one

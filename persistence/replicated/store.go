@@ -39,10 +39,10 @@ type options struct {
 	logger *slog.Logger
 	// fatal is called when a sync has failed. It must end the process.
 	fatal           func(error)
-	minTrim, logMax uint64     // see setup
-	maxFormat       uint8      // see setup
-	market          *OwnMarket // see setup
-	onMarket        func(market []byte)
+	minTrim, logMax uint64              // see setup
+	maxFormat       uint8               // see setup
+	market          *OwnMarket          // see setup
+	onMarket        func(market []byte) // see setup
 	// waitToStart returns once the node may take part; nil: it may at once.
 	waitToStart func(*raftlog.Log) error
 	formation   *formation // see node
