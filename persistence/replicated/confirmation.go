@@ -138,8 +138,7 @@ func (n *node) confirmRoundTick() {
 	}
 }
 
-// answerConfirmRound answers each caller of the round, once this node has applied all committed
-// entries.
+// answerConfirmRound answers the round's callers once this node has applied all that is committed.
 func (n *node) answerConfirmRound() {
 	q := &n.confirms
 	beat := n.machine.Beat()

@@ -25,9 +25,8 @@ type Copies interface {
 	// Write writes a copy of a local store that is in use. Without a copy at or above sequence
 	// least, Write returns an error before the first byte.
 	Write(ctx context.Context, local persistence.Store, least uint64, w io.Writer) error
-	// Fill reads a copy to its end into a store beside the local one, replacing the result of an
-	// earlier Fill. It returns the copy's sequence. When it returns, the store is complete and
-	// durable.
+	// Fill reads a copy to its end into a store beside the local one, in place of an earlier
+	// Fill's. It returns the copy's sequence. When it returns, the store is complete and durable.
 	Fill(ctx context.Context, r io.Reader) (seq uint64, err error)
 	// Swap closes the local store, replaces it atomically by the newest Fill's, and opens it.
 	Swap(ctx context.Context, local persistence.Store) (persistence.Store, error)

@@ -81,14 +81,13 @@
 // The membership is a part of the machine's state, and each log begins after a state. The
 // membership assigns each log an ID, by which raft identifies its node, and never reuses one. A
 // cluster is formed when all of its nodes are present and none has a log. No node takes part before
-// each has created its log. From then on entries change the members, one change at a time.
-//
-// A node that is to join is first awaited. When it is started without a log and asks, the leader
-// assigns an ID, and sends the state at the floor, from which the new log starts. Every member has
-// the log up to the floor, except members that lack more than LogMax, and none has dropped entries
-// above it. The node is a learner, without a vote, until it has the log. Then it is promoted, or
-// replaces a voter: until the change is complete, raft needs majorities of the old and of the new
-// voters. A removed node is notified by its peers, records it in its folder, and ends.
+// each has created its log. From then on entries change the members, one change at a time. A node
+// that is to join is first awaited. When it is started without a log and asks, the leader assigns
+// an ID, and sends the state at the floor, from which the new log starts. Every member has the log
+// up to the floor, except members that lack more than LogMax, and none has dropped entries above
+// it. The node is a learner, without a vote, until it has the log. Then it is promoted, or replaces
+// a voter: until the change is complete, raft needs majorities of the old and of the new voters. A
+// removed node is notified by its peers, records it in its folder, and ends.
 //
 // When the disks of a majority are permanently lost, an operator lets one voter survive. Its log
 // gets an entry that leaves it alone, with IDs from a new range, and from then on everything in its

@@ -46,13 +46,11 @@ var (
 	errImpossible     = errors.New("impossible: the peer is cut off for a while")
 	errSurvivor       = errors.New("an entry by which another member survives alone")
 	errUnreadFormat   = errors.New("a format entry that no other member reads")
-	errFormatsUnknown = errors.New("a format entry that no other member is known to read " +
-		"yet")
-	errOneAccuser = errors.New("a second voter must confirm it")
+	errFormatsUnknown = errors.New("a format entry that no other member is known to read")
+	errOneAccuser     = errors.New("a second voter must confirm it")
 )
 
-// mayBeVoter reports whether an ID is a voter's in the membership applied here, or newer than any
-// in it.
+// mayBeVoter reports whether an ID is a voter's in the applied membership, or newer than any there.
 func (n *node) mayBeVoter(id uint64) bool {
 	if id > n.machine.LastAssignedID() {
 		return true
@@ -213,8 +211,7 @@ func (n *node) mayBeNewer(m *pb.Message, at int) bool {
 	return newer || err != nil
 }
 
-// dropFutureID drops the state of an ID that a peer's frames had before it was assigned, because it
-// was assigned to another peer, or the peer has a newer one.
+// dropFutureID drops the state of an unassigned ID that its peer has lost or replaced.
 func (n *node) dropFutureID(id uint64) error {
 	delete(n.lastFrame, id)
 	delete(n.peerFormats, id)

@@ -75,8 +75,7 @@ func confChanges(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
 	return list
 }
 
-// decode reads one of raft's entries, of a format up to maxFormat; nil: the empty first entry of a
-// term.
+// decode reads an entry of a format up to maxFormat; nil: the empty first entry of a term.
 func decode(entry *pb.Entry, maxFormat uint8) (*machine.Entry, error) {
 	switch data := entry.GetData(); {
 	case entry.GetType() == pb.EntryNormal && len(data) == 0:

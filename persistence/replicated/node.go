@@ -154,15 +154,13 @@ type setup struct {
 // newNode makes a node on an open log.
 func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
 	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
-		random: s.random, now: s.now, peerClocks: map[uint64]clockReading{},
-		peerUnfits: map[uint64]uint64{},
-		publish:    s.publish, onApply: s.onApply, index: s.index,
-		proposals: newProposals(), formation: s.formation, lastFrame: map[uint64]uint64{},
-		onMembers: s.onMembers, futureIDs: map[string]uint64{}, logMax: s.logMax,
-		offeredAt: map[uint64]uint64{}, peerFormats: map[uint64]uint8{},
-		maxFormat: cmp.Or(s.maxFormat, machine.Newest), peerMarkets: map[uint64]uint64{},
-		fileMarket: s.market,
-		onMarket:   s.onMarket, unfit: s.unfit, cut: s.cut,
+		random: s.random, now: s.now, publish: s.publish, onApply: s.onApply, index: s.index,
+		proposals: newProposals(), formation: s.formation, onMembers: s.onMembers,
+		logMax: s.logMax, maxFormat: cmp.Or(s.maxFormat, machine.Newest), fileMarket: s.market,
+		onMarket: s.onMarket, unfit: s.unfit, cut: s.cut, peerClocks: map[uint64]clockReading{},
+		peerUnfits: map[uint64]uint64{}, lastFrame: map[uint64]uint64{},
+		futureIDs: map[string]uint64{}, offeredAt: map[uint64]uint64{},
+		peerFormats: map[uint64]uint8{}, peerMarkets: map[uint64]uint64{},
 		cuts: map[string]uint64{}}
 	if n.cut == nil {
 		n.cut = func(string) {}
@@ -286,8 +284,7 @@ func (n *node) proposeQueued() {
 	n.queued = nil
 }
 
-// tryPropose proposes a change on the node's own initiative, without a caller. If the change must
-// wait, the next tick proposes it again.
+// tryPropose proposes a change without a caller. If it must wait, the node proposes it again later.
 func (n *node) tryPropose(e *machine.Entry) {
 	_ = n.proposeNow(e, make(chan result, 1)) // its outcome shows in the membership
 }
@@ -409,13 +406,10 @@ func (n *node) publishView() {
 	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
 		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
 		format: n.machine.Format(), formatErr: n.formatErr, market: market, termMarket: termMarket,
-		term: s.GetTerm(), leaderID: s.Lead,
-		leading: s.RaftState == raft.StateLeader, committed: s.GetCommit(),
-		settled:   n.appliedTerm == s.GetTerm(),
-		elections: n.elections, peers: n.peers, logBytes: n.logBytes,
-		clockAhead: n.clockAhead, clockWrong: n.clockWrong,
-		impossible: n.impossible,
-		members:    n.machine.Members()})
+		term: s.GetTerm(), leaderID: s.Lead, leading: s.RaftState == raft.StateLeader,
+		committed: s.GetCommit(), settled: n.appliedTerm == s.GetTerm(), elections: n.elections,
+		peers: n.peers, logBytes: n.logBytes, clockAhead: n.clockAhead, clockWrong: n.clockWrong,
+		impossible: n.impossible, members: n.machine.Members()})
 }
 
 // persist makes a vote and entries durable, and then sends the responses that depend on them.

@@ -242,9 +242,8 @@ func (w *startup) open(ctx context.Context) (*store, error) {
 		return nil, err
 	}
 	o := options{dir: w.dir, files: w.files, local: w.Local, send: w.link.Send, dial: w.link.Dial,
-		cut:   w.link.Drop,
-		tickC: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger, fatal: w.Fatal,
-		logMax: w.LogMax, market: w.Market, onMarket: w.OnMarket,
+		cut: w.link.Drop, tickC: w.ticker.C, now: time.Now, random: rand.IntN, logger: w.Logger,
+		fatal: w.Fatal, logMax: w.LogMax, market: w.Market, onMarket: w.OnMarket,
 		formation:   w.formation,
 		waitToStart: func(log *raftlog.Log) error { return w.waitToStart(ctx, log) },
 		onMembers:   w.members, checkPeer: func(name, address string) error {

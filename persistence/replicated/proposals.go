@@ -24,8 +24,7 @@ var (
 // maxQueued bounds the queued membership changes, which operators request.
 const maxQueued = 16
 
-// isDeferred reports whether a change was refused only because another one is pending, or because
-// this leader has applied no entry of its term yet.
+// isDeferred reports whether a change was refused only because it cannot be proposed yet.
 func isDeferred(err error) bool {
 	return errors.Is(err, errChanging) || errors.Is(err, errUnsettled)
 }

@@ -84,8 +84,8 @@ func (n *node) isNewestStart(from string, f frame) (bool, error) {
 	return false, nil
 }
 
-// answerSeen answers a peer that has recorded another start of this node than the running one. If
-// this start does not succeed that one, the peer accuses this node of running on an older copy.
+// answerSeen answers a peer that has recorded another start of this node. If this start does not
+// succeed that one, the frame accuses this node of running on an older copy.
 func (n *node) answerSeen(from string, f frame) error {
 	p := wire.Read(f.payload)
 	start, recorded := readStart(&p), readStart(&p)

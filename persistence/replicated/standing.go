@@ -74,8 +74,7 @@ func (s *store) whyUnfit() error {
 // Leads reports whether this node leads, by its newest view.
 func (s *store) Leads() bool { return s.view.Load().leading }
 
-// Follow waits until this node has a batch above after, or leads. ErrFormat: it cannot read the
-// batches that follow.
+// Follow waits until this node has a batch above after, or leads. ErrFormat: it cannot read more.
 func (s *store) Follow(ctx context.Context, after uint64) (leads bool, err error) {
 	s.batchWaiters.Add(1)
 	defer s.batchWaiters.Add(-1)

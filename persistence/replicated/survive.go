@@ -37,8 +37,8 @@ func (f *FolderEnd) isShorterThan(other *FolderEnd) bool {
 // A Survival makes a node survive alone, because the others' disks are permanently lost.
 type Survival struct {
 	Folder, Cluster, Node string
-	// Others are data folders of other nodes, to compare with this one's. Only the number of their
-	// start changes.
+	// Others are data folders of other nodes, to compare with this one's. In them only the list of
+	// starts changes.
 	Others []string
 	// Shorter is the node's name to accept its folder although another one holds more, or although
 	// the node ended permanently; "": refuse it then.

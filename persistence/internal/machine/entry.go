@@ -56,8 +56,7 @@ type Entry struct {
 
 	Floor uint64 // of a Trim: index up to which every node has the log
 
-	// Of an Acquire. Unique is the random part of its token, or of the text that a Release leaves
-	// in the token's place.
+	// Of an Acquire. Unique, also of a Release, is the random part of the next token.
 	Unique    string
 	Owner     string
 	Heartbeat persistence.Heartbeat

@@ -28,8 +28,7 @@ type Member struct {
 // maxMembers bounds the members.
 const maxMembers = 9
 
-// Formed returns the state of a new cluster. All of its nodes must pass the names in the same
-// order.
+// Formed returns the state of a new cluster. All nodes must pass the names in the same order.
 func Formed(names []string) *State {
 	s := &State{}
 	for _, name := range names {

@@ -286,7 +286,7 @@ func (l *Log) Follows(s Start) bool {
 	return back >= uint64(len(starts)) || starts[uint64(len(starts))-1-back] == s.Nonce
 }
 
-// Refuse makes durable that the folder is an older copy, or has lost acknowledged entries: it is
+// Retire makes durable that the folder is an older copy, or has lost acknowledged entries: it is
 // not opened again.
 func (l *Log) Retire() error {
 	l.state.Refused = true
@@ -310,7 +310,7 @@ func (l *Log) Restore() error {
 	return l.state.write()
 }
 
-// Forget removes the newest start of a peer.
+// ForgetStart removes the recorded start of a peer.
 func (l *Log) ForgetStart(peer uint64) error {
 	if _, seen := l.state.Seen[peer]; !seen {
 		return nil
@@ -322,10 +322,10 @@ func (l *Log) ForgetStart(peer uint64) error {
 // EndTerm returns the term of the newest entry.
 func (l *Log) EndTerm() uint64 { return l.lastTerm() }
 
-// Seen returns the newest start of a peer that this node has seen.
+// RecordedStart returns the newest start of a peer that this node has recorded.
 func (l *Log) RecordedStart(peer uint64) Start { return l.state.Seen[peer] }
 
-// See makes the newest start of a peer durable.
+// RecordStart makes the newest start of a peer durable.
 func (l *Log) RecordStart(peer uint64, s Start) error {
 	if l.state.Seen == nil {
 		l.state.Seen = map[uint64]Start{}
