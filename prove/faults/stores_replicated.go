@@ -165,14 +165,15 @@ var replicatedFaults = []Fault{
 		"if «FAULT {\n} else if »err := n.log.Commit(n.applied); err != nil {",
 		"persistence/replicated", "TestAMembershipChangeIsCommittedAfterACrash"},
 	{"an append is acknowledged before a majority has it", "persistence/replicated/node.go",
-		"n.proposals.add(e, caller)\n«if FAULT && e.Kind == machine.Append {\nn.proposals.answer(e.ID.Number, " +
-			"machine.Answer{Outcome: machine.Done})\n}\n»return nil", "persistence/replicated",
+		"n.proposals.add(e, caller)\n«if FAULT && e.Kind == machine.Append {\n" +
+			"n.proposals.answer(e.ID.Number, machine.Answer{Outcome: machine.Done})\n}\n»return nil", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a claim is answered before it is applied", "persistence/replicated/node.go",
-		"n.proposals.term = status.GetTerm()\n«if FAULT && e.Kind == machine.Acquire {\ncaller <- " +
-			"result{answer: machine.Answer{Outcome: machine.Done,\nToken: " +
+		"n.proposals.term = status.GetTerm()\n«if FAULT && e.Kind == machine.Acquire {\n" +
+			"caller <- result{answer: machine.Answer{Outcome: machine.Done,\nToken: " +
 			"persistence.Token(fmt.Sprintf(\"%d:%s\", n.machine.Epoch()+1, e.Unique)),\nSeq: " +
-			"n.machine.Beat().End.Seq}}\ncaller = make(chan result, 1)\n}\n»n.proposals.add(e, caller)",
+			"n.machine.Beat().End.Seq}}\ncaller = make(chan result, 1)\n}\n»" +
+			"n.proposals.add(e, caller)",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"an entry's outcome depends on the node's folder", "persistence/replicated/node.go",
 		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.droppedTo > " +
@@ -189,9 +190,8 @@ var replicatedFaults = []Fault{
 		"fenced := f.s.checkToken(f.tok); fenced != nil «&& !FAULT »{", "persistence/replicated",
 		"TestConformance/three nodes/a snapshot of a fenced owner is refused"},
 	{"an owner is confirmed by its own node", "persistence/replicated/confirmation.go",
-		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\nn.answerConfirmRound()\n" +
-			"return\n" +
-			"}\n»n.confirms.next = append(n.confirms.next, q)", "persistence/replicated",
+		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\n" +
+			"n.answerConfirmRound()\nreturn\n}\n»n.confirms.next = append(n.confirms.next, q)", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a confirmation joins the current round", "persistence/replicated/confirmation.go",
 		"«if FAULT && len(n.confirms.inRound) > 0 {\nn.confirms.inRound = " +
@@ -222,8 +222,8 @@ var replicatedFaults = []Fault{
 
 	// the members
 	{"a log that was lost keeps its ID", "persistence/internal/machine/members.go",
-		"«if !FAULT || m.ID == 0 {\n»s.lastID++\n«}\n»m.ID, m.Role,", "persistence/internal/machine",
-		"TestMembershipChangeOutcomes"},
+		"«if !FAULT || m.ID == 0 {\n»s.lastID++\n«}\n»m.ID, m.Role,",
+		"persistence/internal/machine", "TestMembershipChangeOutcomes"},
 	{"two changes of the members are under way", "persistence/internal/machine/members.go",
 		"case busy >= 0 && «!FAULT && »(", "persistence/internal/machine",
 		"TestMembershipChangeOutcomes"},
@@ -286,7 +286,8 @@ var replicatedFaults = []Fault{
 		"«if !FAULT {\n»lowest = min(lowest, n.peerFormats[m.ID])«\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a fold that stops stops raft", "persistence/replicated/node.go",
-		"m.Entries {\nif «FAULT && n.formatErr != nil {\nreturn n.formatErr\n}\nif »n.formatErr != nil {",
+		"m.Entries {\nif «FAULT && n.formatErr != nil {\nreturn n.formatErr\n}\n" +
+			"if »n.formatErr != nil {",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"a node joins that cannot read the applied format", "persistence/replicated/offer.go",
 		"«!FAULT && »w.MaxFormat < n.machine.Format(),", "persistence/replicated",
@@ -392,8 +393,8 @@ var replicatedFaults = []Fault{
 		"«if !FAULT {\n»r.after = v.after«\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneExchange"},
 	{"an answer to any round counts", "persistence/replicated/confirmation.go",
-		"&& «(FAULT || »bytes.Equal(s.RequestCtx, n.confirmRoundName())«)» {", "persistence/replicated",
-		"TestThreeNodesAreOneJournal"},
+		"&& «(FAULT || »bytes.Equal(s.RequestCtx, n.confirmRoundName())«)» {",
+		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"the nonces of reads are forgotten at a fail-over", "actors/node/term.go",
 		"«if !FAULT {\n»err = n.committed.LoadNonces(ctx, n.replica)\n}«\n}»)",
 		"persistence/replicated", "TestThreeNodesAreOneExchange"},
