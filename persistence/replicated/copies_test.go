@@ -351,7 +351,7 @@ func TestALogIsKeptForAMemberOnlyWithinItsBound(t *testing.T) {
 	if begins := s.node.trim.droppedTo; begins <= c.node.applied {
 		t.Fatalf("the log begins after %d, and the member has %d", begins, c.node.applied)
 	}
-	refused(t, s.change(machine.Remove, "b", ""), "too far behind")
+	refused(t, s.change(machine.Remove, "b", ""), "can catch up: that is no majority")
 	var lines bytes.Buffer
 	c.node.logger = slog.New(slog.NewTextHandler(&lines, nil))
 	s = w.nodes[0]

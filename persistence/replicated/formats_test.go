@@ -42,7 +42,7 @@ func TestAFormatIsWrittenOnceAllMembersReadIt(t *testing.T) {
 	e := appendOf(tok, 0, "newer")
 	e.Format = newer
 	c := s.ask(e)
-	refused(t, mustAnswer(t, c).err, "before all members read it")
+	refused(t, mustAnswer(t, c).err, "not all members are known to read it")
 	w.nodes[2].runs(newer)
 	w.pass(3 * electionTicks)
 	for _, n := range w.nodes[:voters] {

@@ -166,7 +166,8 @@ var replicatedFaults = []Fault{
 		"persistence/replicated", "TestAMembershipChangeIsCommittedAfterACrash"},
 	{"an append is acknowledged before a majority has it", "persistence/replicated/node.go",
 		"n.proposals.add(e, caller)\n«if FAULT && e.Kind == machine.Append {\n" +
-			"n.proposals.answer(e.ID.Number, machine.Answer{Outcome: machine.Done})\n}\n»return nil", "persistence/replicated",
+			"n.proposals.answer(e.ID.Number, machine.Answer{Outcome: machine.Done})\n}\n»return nil",
+		"persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
 	{"a claim is answered before it is applied", "persistence/replicated/node.go",
 		"n.proposals.term = status.GetTerm()\n«if FAULT && e.Kind == machine.Acquire {\n" +
@@ -191,8 +192,8 @@ var replicatedFaults = []Fault{
 		"TestConformance/three nodes/a snapshot of a fenced owner is refused"},
 	{"an owner is confirmed by its own node", "persistence/replicated/confirmation.go",
 		"«if FAULT {\nn.confirms.inRound = append(n.confirms.inRound, q)\n" +
-			"n.answerConfirmRound()\nreturn\n}\n»n.confirms.next = append(n.confirms.next, q)", "persistence/replicated",
-		"TestThreeNodesAreOneJournal"},
+			"n.answerConfirmRound()\nreturn\n}\n»n.confirms.next = append(n.confirms.next, q)",
+		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"a confirmation joins the current round", "persistence/replicated/confirmation.go",
 		"«if FAULT && len(n.confirms.inRound) > 0 {\nn.confirms.inRound = " +
 			"append(n.confirms.inRound, q)\nreturn\n}\n»n.confirms.next = " +
