@@ -166,9 +166,8 @@ var replicatedFaults = []Fault{
 		"persistence/replicated", "TestAMembershipChangeIsCommittedAfterACrash"},
 	{"an append is acknowledged before a majority has it", "persistence/replicated/node.go",
 		"n.proposals.add(e, caller)\n«if FAULT && e.Kind == machine.Append {\n" +
-			"n.proposals.answer(e.ID.Number, machine.Answer{Outcome: machine.Done})\n}\n»return nil",
-		"persistence/replicated",
-		"TestThreeNodesAreOneJournal"},
+			"n.proposals.answer(e.ID.Number, machine.Answer{Outcome: machine.Done})\n}\n»return " +
+			"nil", "persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"a claim is answered before it is applied", "persistence/replicated/node.go",
 		"n.proposals.term = status.GetTerm()\n«if FAULT && e.Kind == machine.Acquire {\n" +
 			"caller <- result{answer: machine.Answer{Outcome: machine.Done,\nToken: " +
