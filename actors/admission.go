@@ -13,7 +13,7 @@ import (
 )
 
 // An admission counts commands from their handler to their release, and refuses those beyond the
-// limits. No command is refused for load later. Handlers and the release use it.
+// limits. After admission no command is refused for load. Handlers and the release use it.
 type admission struct {
 	limits      *atomic.Pointer[Limits]
 	timing      *Timing
@@ -22,10 +22,10 @@ type admission struct {
 	journal     *journal
 	lagReporter lagReporter
 
-	inFlight         atomic.Int64 // clients' commands
-	operating        atomic.Int64 // operators'
-	changing         atomic.Int64 // those of them that change maintenance
-	internalInFlight atomic.Int64 // commands without a handler: switches that fire, lost sessions
+	inFlight           atomic.Int64 // clients' commands
+	operatorInFlight   atomic.Int64 // operators' commands
+	maintenanceChanges atomic.Int64 // operators' commands that change maintenance
+	internalInFlight   atomic.Int64 // commands without a handler: switches that fire, lost sessions
 	// cancels of cancel-alls, except the first of each
 	extraCancels atomic.Int64
 	maintenance  atomic.Pointer[event.Maintenance] // nil: none
@@ -34,9 +34,9 @@ type admission struct {
 	paused      atomic.Bool // an audit reads the deciding side
 	stopping    atomic.Bool // new commands and reads are refused
 
-	busyBooks atomic.Int64 // books that work without a command
+	busyBooks atomic.Int64 // books with work of their own, without a command
 	triggers  atomic.Int64 // triggered orders in flight, except one of each book
-	// for maintenance: books start nothing without a command; they trigger nothing
+	// in maintenance: books start no work of their own; they trigger no orders
 	heldBooks, heldTriggers atomic.Bool
 
 	clockError func() time.Duration
@@ -44,7 +44,7 @@ type admission struct {
 	nowUs func() int64
 }
 
-// lagReporter reports how many records the committed side lags, and how many rows the store does.
+// lagReporter reports how many records the committed side is behind, and how many rows the store.
 type lagReporter interface {
 	lag() (records uint64, rows int64)
 }
@@ -132,14 +132,14 @@ func (a *admission) cancelling(now int64) error {
 }
 
 // checkList returns nil while commands of a list are admitted. In a maintenance that allows cancels
-// it bars the others of a mixed list: they must have no effect.
+// it excludes the other commands of the list, which then have no effect.
 func (a *admission) checkList(list []*Command) error {
 	m := a.maintenance.Load()
-	if m != nil && (m.BarsCancels() || !slices.ContainsFunc(list, (*Command).isCancel)) {
+	if m != nil && (m.BarsCancels() || !slices.ContainsFunc(list, (*Command).passesMaintenance)) {
 		return ErrMaintenance
 	}
 	for _, c := range list {
-		c.barred = m != nil && !c.isCancel()
+		c.excluded = m != nil && !c.passesMaintenance()
 	}
 	return a.open(list[0].createdAt)
 }
@@ -154,9 +154,9 @@ func (a *admission) applyMaintenance(m *event.Maintenance) {
 		a.maintenance.Store(nil)
 		return
 	}
-	now := *m
-	a.holdBooks(&now)
-	a.maintenance.Store(&now)
+	current := *m
+	a.holdBooks(&current)
+	a.maintenance.Store(&current)
 }
 
 // holdBooks stops the book activity that a maintenance forbids; nil: no maintenance.
@@ -190,12 +190,12 @@ func (a *admission) takeTriggerSlot() bool {
 	return false
 }
 
-// giveTriggerSlot implements bookOut.
-func (a *admission) giveTriggerSlot() { a.triggers.Add(-1) }
+// returnTriggerSlot implements bookOut.
+func (a *admission) returnTriggerSlot() { a.triggers.Add(-1) }
 
 // commandsInFlight returns the number of commands of clients and operators, and of internal ones.
 func (a *admission) commandsInFlight() int64 {
-	return a.inFlight.Load() + a.operating.Load() + a.internalInFlight.Load()
+	return a.inFlight.Load() + a.operatorInFlight.Load() + a.internalInFlight.Load()
 }
 
 // awaitZero waits until a count of commands in flight is 0.
@@ -209,12 +209,12 @@ func (a *admission) awaitZero(ctx context.Context, count *atomic.Int64) error {
 	return ErrStopping // the engine is dead
 }
 
-// takeSlots takes a slot for each command of a list, all of one account, or none; giveBack returns
-// one. Only here is a client's command refused for load, before any actor has received it.
+// takeSlots takes a slot for each command of a list, all of one account, or none; returnSlot
+// returns one. Only here is a client's command refused for load, before any actor has received it.
 func (a *admission) takeSlots(list []*Command) error {
 	n, ofCancels := int64(len(list)), int64(0)
 	for _, c := range list {
-		if c.TakesBack() {
+		if c.MayUseCancelSlot() {
 			ofCancels++
 		}
 	}
@@ -227,7 +227,7 @@ func (a *admission) takeSlots(list []*Command) error {
 		most = min(most, int64(limits.InFlight))
 		mostOfAccount = min(mostOfAccount, mostOfAccount-mostOfAccount/8+int32(ofCancels))
 	}
-	if a.inFlight.Add(n)+a.operating.Load() > most {
+	if a.inFlight.Add(n)+a.operatorInFlight.Load() > most {
 		a.inFlight.Add(-n)
 		return ErrBusy
 	}
@@ -236,7 +236,7 @@ func (a *admission) takeSlots(list []*Command) error {
 		a.inFlight.Add(-n)
 		return ErrAccountBusy
 	}
-	// after the count: a drain sees these commands, or they see the drain
+	// after the count: whoever awaits a count of 0 sees these commands, or they are refused here
 	if err := a.checkList(list); err != nil {
 		account.InFlight.Add(int32(-n))
 		a.inFlight.Add(-n)
@@ -258,41 +258,40 @@ func (a *admission) stamp(c *Command) {
 // admitOperator takes a slot for an operator's command.
 func (a *admission) admitOperator(c *Command) error {
 	a.stamp(c)
-	if a.operating.Add(1)+a.inFlight.Load() > int64(a.limits.Load().InFlight) {
-		a.operating.Add(-1)
+	if a.operatorInFlight.Add(1)+a.inFlight.Load() > int64(a.limits.Load().InFlight) {
+		a.operatorInFlight.Add(-1)
 		return ErrBusy
 	}
 	c.holdsSlot = true
 	if c.kind == event.KindMaintenance {
-		a.changing.Add(1)
+		a.maintenanceChanges.Add(1)
 	}
 	open := a.open
 	if c.kind == event.KindMailed { // the mail may have been sent as the engine began to stop
 		open = a.checkRunning
 	}
 	if err := open(c.createdAt); err != nil {
-		a.giveBack(c)
+		a.returnSlot(c)
 		return err
 	}
 	return nil
 }
 
-// admitInternal admits a command that no handler sent, if may allows it. It takes no slot from
+// admitInternal admits a command that no handler sent, if check allows it. It takes no slot from
 // clients: the schedule of switches and the sockets bound the number of such commands. Maintenance,
-// audits and stops wait for it.
-func (a *admission) admitInternal(c *Command, may func(now int64) error) error {
+// audits and shutdowns wait for it.
+func (a *admission) admitInternal(c *Command, check func(now int64) error) error {
 	a.internalInFlight.Add(1)
 	c.holdsSlot, c.internal = true, true
-	if err := may(c.createdAt); err != nil {
-		a.giveBack(c)
+	if err := check(c.createdAt); err != nil {
+		a.returnSlot(c)
 		return err
 	}
 	return nil
 }
 
 // checkInternal returns nil while internal commands may run, also in maintenance. Load never
-// refuses them. They wait while the store accepts no writes; an append that waits too long ends the
-// process.
+// refuses them. After an error their sender keeps them, and the ticker tries again.
 func (a *admission) checkInternal(now int64) error {
 	switch {
 	case a.stopping.Load(), a.life.Err() != nil:
@@ -305,7 +304,7 @@ func (a *admission) checkInternal(now int64) error {
 	return nil
 }
 
-// checkStartCancel is cancelling at a start, when nothing is in flight.
+// checkStartCancel is cancelling without the limits on lag, for switches that fire at a start.
 func (a *admission) checkStartCancel(now int64) error {
 	if m := a.Maintenance(); m != nil && m.BarsCancels() {
 		return ErrMaintenance
@@ -313,7 +312,8 @@ func (a *admission) checkStartCancel(now int64) error {
 	return a.checkInternal(now)
 }
 
-func (a *admission) giveBack(c *Command) {
+// returnSlot returns the slot that a command holds, if any.
+func (a *admission) returnSlot(c *Command) {
 	if !c.holdsSlot {
 		return
 	}
@@ -323,9 +323,9 @@ func (a *admission) giveBack(c *Command) {
 		return
 	}
 	if c.key == nil {
-		a.operating.Add(-1)
+		a.operatorInFlight.Add(-1)
 		if c.kind == event.KindMaintenance {
-			a.changing.Add(-1)
+			a.maintenanceChanges.Add(-1)
 		}
 		return
 	}

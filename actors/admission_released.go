@@ -9,16 +9,17 @@ import (
 	"exchange/core/event"
 )
 
-// Admit admits all commands of one account's list, or none, and sends them to their wallet.
+// Admit stamps and admits all commands of one account's list, or none. It sends nothing.
 func (e *Engine) Admit(list []*Command) error {
 	for _, c := range list {
 		e.stamp(c)
 	}
-	return e.TurnAway(e.admit(list))
+	return e.CountRefusal(e.admit(list))
 }
 
-// admit admits all commands of one account's list, or none. It first awaits the release of all that
-// another node may have shown to their client, so that the client can use it here.
+// admit admits all commands of one account's list, or none. Another node may have shown their
+// client records that this node has yet to release. It first waits for those, so that the commands
+// may depend on them.
 func (e *Engine) admit(list []*Command) error {
 	if list[0].kind == event.KindWithdrawal && e.mailer == nil {
 		return ErrNoMail
@@ -35,7 +36,7 @@ func (e *Engine) admit(list []*Command) error {
 	return e.takeSlotsOrLower(list)
 }
 
-// HasReleased reports whether no other node can be ahead of this engine's releases.
+// HasReleased reports whether this engine has released everything that another node may have shown.
 func (e *Engine) HasReleased() bool {
 	if e.cluster == nil {
 		return true
@@ -44,12 +45,12 @@ func (e *Engine) HasReleased() bool {
 	return all && e.committed.Released() >= end
 }
 
-// awaitReleased waits until everything committed at the call is released, usually a moment.
+// awaitReleased waits, usually for a moment, until everything committed at the call is released.
 func (e *Engine) awaitReleased() error {
 	end, all := e.cluster.Replica.Known()
 	runtime.Gosched()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
+	retry := time.NewTicker(time.Millisecond)
+	defer retry.Stop()
 	for until := time.Now().Add(e.opts.Timing.OwnerStale); ; {
 		next := e.releaseSignal.wait()
 		if !all {
@@ -60,7 +61,7 @@ func (e *Engine) awaitReleased() error {
 		}
 		select {
 		case <-next:
-		case now := <-again.C: // raft may have applied entries that no release follows
+		case now := <-retry.C: // raft may have applied entries that no release follows
 			if now.After(until) {
 				return ErrNotConfirmed
 			}

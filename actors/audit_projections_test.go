@@ -70,7 +70,7 @@ func history(t *testing.T, e *Engine) {
 		if i == 1 {
 			to = event.WithdrawalRefused
 		}
-		must[*Command](t)(e.MoveWithdrawal("ops", withdrawal, to, "")).Free()
+		must[*Command](t)(e.SetWithdrawalStatus("ops", withdrawal, to, "")).Free()
 	}
 }
 

@@ -44,7 +44,7 @@ func (e *Engine) DoAll(list []*Command, errs []error) error {
 			list[i], errs[i] = nil, committed.ErrTimeout
 			continue
 		}
-		e.answered(c)
+		e.measureAnswer(c)
 	}
 	return nil
 }
@@ -80,12 +80,12 @@ func (e *Engine) lowers(c *Command) bool {
 	return err == nil && found && o.Status == trading.StatusActive && c.amend.Amount < o.Amount
 }
 
-// sendAll sends admitted commands to their wallet, except those that a maintenance bars.
+// sendAll sends admitted commands to their wallet, except those that a maintenance refuses.
 func (e *Engine) sendAll(list []*Command, errs []error) {
 	b := commandBatches.Get().(*commandBatch)
 	for i, c := range list {
-		if c.barred {
-			e.drop(list, errs, i, e.TurnAway(ErrMaintenance))
+		if c.excluded {
+			e.drop(list, errs, i, e.CountRefusal(ErrMaintenance))
 		} else {
 			b.list = append(b.list, c)
 		}
@@ -106,7 +106,7 @@ func (e *Engine) sendAll(list []*Command, errs []error) {
 
 // drop removes an admitted command that no actor has received from a list.
 func (e *Engine) drop(list []*Command, errs []error, i int, err error) {
-	e.giveBack(list[i])
+	e.returnSlot(list[i])
 	list[i].Free()
 	list[i], errs[i] = nil, err
 }
@@ -114,7 +114,7 @@ func (e *Engine) drop(list []*Command, errs []error, i int, err error) {
 // decideAll decides the commands of a batch. Key, nonce and freeze apply to all of them: each is
 // refused for one of these, or none.
 func (w *wallet) decideAll(b *commandBatch) {
-	reason := w.checkNonce(b.list[0])
+	reason := w.authorize(b.list[0])
 	for _, c := range b.list {
 		w.refuseFor(c, reason)
 		w.actOrWait(c)

@@ -12,7 +12,7 @@ import (
 	"exchange/core/trading"
 )
 
-// newBook makes the book of a pair with the open orders of the state, and resumes its queue.
+// newBook makes the book of a pair with the state's open orders and queue, which a tick resumes.
 func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 	market := s.Pair(p.Number)
 	b := &book{bookShares: shared, pair: p, orders: market.Book.Clone(), halted: market.Halted,
@@ -28,24 +28,24 @@ func newBook(p *directory.Pair, s *state.State, shared *bookShares) *book {
 // recoverInstructed restores the pair's open orders with instructions and its stops from the state.
 func (b *book) recoverInstructed(s *state.State, market *state.Pair) {
 	for order := range market.Book.Open(nil) {
-		b.recover(order.Order, s, market)
+		b.restoreExtra(order.Order, s, market)
 	}
 	for stop := range market.Stops.All(nil) {
 		b.stopBook.Add(stop)
 		if !stop.InBook {
-			b.recover(stop.Order, s, market)
+			b.restoreExtra(stop.Order, s, market)
 		}
 	}
 }
 
-// recover restores the extra of one open order from the state.
-func (b *book) recover(o trading.Order, s *state.State, market *state.Pair) {
+// restoreExtra restores an open order's extra from the state, if it has one.
+func (b *book) restoreExtra(o trading.Order, s *state.State, market *state.Pair) {
 	x := market.Instructed(o.ID)
 	if x == nil {
 		return
 	}
-	is := extraOf(x, s.Account(o.Account).ClientIDs.Of(o.ID))
-	b.setExtra(o.ID, &is)
+	extra := extraOf(x, s.Account(o.Account).ClientIDs.Of(o.ID))
+	b.setExtra(o.ID, &extra)
 }
 
 // Receive implements actor.Actor.
@@ -53,8 +53,8 @@ func (b *book) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *Command:
 		b.decide(m)
-	case *unit:
-		b.recycleUnit(m)
+	case *ownEntry:
+		b.recycle(m)
 	case bookContinue:
 		b.continuePending = false
 		b.continueQueue()
@@ -73,13 +73,13 @@ func (b *book) decide(c *Command) {
 		b.clock.lags(b.pair.Name, b.lastTimeUs-c.timeUs)
 	}
 	b.lastTimeUs = max(c.timeUs, b.lastTimeUs)
-	if b.lastTimeUs >= b.expiryUs && b.mustWait(c) {
+	if b.lastTimeUs >= b.expiryUs && b.expireOrQueue(c) {
 		return
 	}
 	b.act(c)
 }
 
-// act decides a command now.
+// act decides a command, and submits its entry.
 func (b *book) act(c *Command) {
 	c.timeUs = b.lastTimeUs
 	switch c.kind {
@@ -93,11 +93,11 @@ func (b *book) act(c *Command) {
 		b.place(c)
 	}
 	if b.stopBook.Queued() > 0 {
-		b.countInFlight()
+		b.markBusy()
 	}
 	b.journal.submit(&c.entry)
-	if b.inFlight {
-		b.run()
+	if b.busy {
+		b.runTriggers()
 	}
 }
 
@@ -115,28 +115,28 @@ func (b *book) place(c *Command) {
 		b.placeSpecial(c)
 		return
 	}
-	w := &c.order
+	o := &c.order
 	if b.halted {
 		c.refuse(event.RefusedHalted)
 		return
 	}
-	if !b.inBand(c, w.price, b.last) {
+	if !b.inBand(c, o.price, b.last) {
 		c.refuse(event.RefusedPriceBand)
 		return
 	}
 	// A full book still accepts orders that trade: the remainder takes a maker's slot.
-	if b.full() && !b.crosses(w.side, w.price) {
+	if b.full() && !b.crosses(o.side, o.price) {
 		c.refuse(event.RefusedBookLimit)
 		return
 	}
-	fills, rest, cut := b.orders.Match(w.side, w.price, w.amount, b.limits.Load().MaxFills,
+	fills, rest, cut := b.orders.Match(o.side, o.price, o.amount, b.limits.Load().MaxFills,
 		b.fills[:0])
 	b.fills = fills
 	r := c.begin(event.KindOrder, b.pair.Number)
 	trades := r.Order.Trades[:0]
 	r.Order = event.Order{ID: b.ids.order.Add(1), Account: c.account.ID, Key: c.keyNumber(),
-		Nonce: w.nonce, Side: w.side, RestCancelled: cut,
-		Price: w.price, Amount: w.amount, Remaining: rest, ClientID: w.clientID}
+		Nonce: o.nonce, Side: o.side, RestCancelled: cut,
+		Price: o.price, Amount: o.amount, Remaining: rest, ClientID: o.clientID}
 	for i := range fills {
 		f := &fills[i]
 		trades = append(trades, event.Trade{ID: b.ids.trade.Add(1), Maker: f.Maker,
@@ -146,13 +146,13 @@ func (b *book) place(c *Command) {
 	r.Order.Trades = trades
 	charge(b.dir, b.pair, c.account, &r.Order)
 	if r.Order.Rests() {
-		b.orders.Add(trading.Order{ID: r.Order.ID, Account: r.Order.Account, Side: w.side,
-			Price: w.price, Amount: w.amount,
+		b.orders.Add(trading.Order{ID: r.Order.ID, Account: r.Order.Account, Side: o.side,
+			Price: o.price, Amount: o.amount,
 			Remaining: rest, TimeUs: c.timeUs})
 	}
 	if n := len(fills); n > 0 {
 		b.forgetMakers(fills)
-		b.queueTriggers(fills[0].Price, fills[n-1].Price, w.side)
+		b.queueTriggers(fills[0].Price, fills[n-1].Price, o.side)
 	}
 	c.outcome = Accepted
 	c.encode()
@@ -171,24 +171,23 @@ func (b *book) cancel(c *Command) {
 		return
 	}
 	kind, key := event.KindCancel, c.keyNumber()
-	if c.sweepReason != 0 {
-		kind, key = event.KindSwept, c.switchRequest.fires.key
+	if c.switchReason != 0 {
+		kind, key = event.KindSwitchCancel, c.switchRequest.fires.key
 	}
 	r := c.begin(kind, b.pair.Number)
 	r.Cancel = event.Cancel{ID: b.ids.order.Add(1), Order: o.ID, Account: o.Account,
 		Key: key, Nonce: c.order.nonce,
-		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.sweepReason}
+		Side: o.Side, Price: o.Price, Remaining: o.Remaining, Reason: c.switchReason}
 	c.outcome = Accepted
 	c.encode()
 }
 
-// mustWait first expires orders that are due at the time of a command that may trade. It returns
-// true if more are due than one turn expires, or if earlier commands already wait for that. The
-// command then waits in order.
-func (b *book) mustWait(c *Command) bool {
+// expireOrQueue expires the orders that are due before a command that may trade. If more are due
+// than one turn expires, or earlier commands already wait, it queues the command and returns true.
+func (b *book) expireOrQueue(c *Command) (queued bool) {
 	if b.waiting.Len() == 0 {
 		switch c.kind {
-		case event.KindCancel, event.KindHalt: // they trade nothing
+		case event.KindCancel, event.KindHalt: // these never trade
 			return false
 		}
 		if b.expire() {
@@ -196,7 +195,7 @@ func (b *book) mustWait(c *Command) bool {
 		}
 	}
 	b.waiting.Push(c)
-	b.run()
+	b.runTriggers()
 	return true
 }
 
@@ -207,38 +206,38 @@ func (b *book) actOnWaiting() {
 	}
 }
 
-// continueQueue does the next part of the work that the book has begun.
+// continueQueue does the next part of the book's work: waiting commands, due orders, then triggers.
 func (b *book) continueQueue() {
-	b.countInFlight()
+	b.markBusy()
 	if b.waiting.Len() > 0 {
 		b.actOnWaiting()
 	} else if b.lastTimeUs >= b.expiryUs && b.out.booksMayStart() {
 		b.expire()
 	}
-	b.run()
+	b.runTriggers()
 }
 
-// tick expires and triggers orders that are due without a command.
+// tick raises the book's time, and does the work that is due then.
 func (b *book) tick(timeUs int64) {
 	b.tickPending.Store(false)
-	b.countInFlight()
+	b.markBusy()
 	if b.out.booksMayStart() {
 		b.lastTimeUs = max(b.lastTimeUs, timeUs)
 	}
 	b.continueQueue()
 }
 
-// recycleUnit takes a durable unit back.
-func (b *book) recycleUnit(u *unit) {
-	b.unitsOut--
+// recycle takes back an own entry whose record is durable.
+func (b *book) recycle(u *ownEntry) {
+	b.ownInFlight--
 	switch {
-	case u.shared:
-		b.out.giveTriggerSlot()
-	case u.triggers:
-		b.triggerOut = false
+	case u.holdsSharedSlot:
+		b.out.returnTriggerSlot()
+	case u.isTrigger:
+		b.ownTriggerInFlight = false
 	}
-	if len(b.spareUnits) < spareUnits && cap(u.record.Order.Trades) <= keptTrades {
-		b.spareUnits = append(b.spareUnits, u)
+	if len(b.spareEntries) < spareEntries && cap(u.record.Order.Trades) <= keptTrades {
+		b.spareEntries = append(b.spareEntries, u)
 	}
 	b.continueQueue()
 }

@@ -8,8 +8,8 @@ import (
 // whether none are left.
 func (b *book) expire() bool {
 	for n := 0; n < expiredAtOnce && b.lastTimeUs >= b.expiryUs; n++ {
-		b.countInFlight()
-		u := b.newUnit(event.KindExpired)
+		b.markBusy()
+		u := b.newOwnEntry(event.KindExpired)
 		r := &u.record
 		r.Expired = r.Expired[:0]
 		for len(r.Expired) < event.MaxExpired && b.lastTimeUs >= b.expiryUs {

@@ -21,11 +21,11 @@ import (
 // folded, so all checks of the fold apply in each test. Nothing is released until the test does so.
 type bookHarness struct {
 	testing.TB
-	b     *book
-	s     *state.State
-	nowUs int64
-	lines []string // descriptions of the records since the last read
-	units []*unit  // unreleased
+	b          *book
+	s          *state.State
+	nowUs      int64
+	lines      []string    // descriptions of the records since the last read
+	ownEntries []*ownEntry // unreleased
 	// records are not folded: for measurements only
 	unfolded bool
 	// of the shared parts of an engine:
@@ -100,7 +100,7 @@ func (d *bookHarness) apply(r *event.Record) {
 func (d *bookHarness) countBook(n int64)     { d.busy += n }
 func (d *bookHarness) booksMayStart() bool   { return !d.held }
 func (d *bookHarness) booksMayTrigger() bool { return !d.held }
-func (d *bookHarness) giveTriggerSlot()      { d.taken-- }
+func (d *bookHarness) returnTriggerSlot()    { d.taken-- }
 func (d *bookHarness) callBook(*book)        { d.called = true }
 func (d *bookHarness) takeTriggerSlot() bool {
 	if d.taken == d.slots {
@@ -121,8 +121,8 @@ func (d *bookHarness) fold() {
 			}
 			d.apply(&r)
 			d.lines = append(d.lines, describeRecord(&r))
-			if n.unit != nil {
-				d.units = append(d.units, n.unit)
+			if n.own != nil {
+				d.ownEntries = append(d.ownEntries, n.own)
 			}
 		}
 	}
@@ -137,12 +137,12 @@ func (d *bookHarness) newLines() string {
 	return text
 }
 
-// release returns all units in flight to the book.
+// release returns all own entries in flight to the book.
 func (d *bookHarness) release() {
-	units := d.units
-	d.units = nil
-	for _, u := range units {
-		d.b.recycleUnit(u)
+	list := d.ownEntries
+	d.ownEntries = nil
+	for _, u := range list {
+		d.b.recycle(u)
 	}
 }
 
@@ -155,7 +155,7 @@ func (d *bookHarness) call() {
 // settle lets the book continue until it is at rest, and returns the descriptions.
 func (d *bookHarness) settle() string {
 	d.Helper()
-	for d.fold(); d.called || len(d.units) > 0; d.fold() {
+	for d.fold(); d.called || len(d.ownEntries) > 0; d.fold() {
 		if d.release(); d.called {
 			d.call()
 		}
@@ -302,7 +302,7 @@ func describeRecord(r *event.Record) string {
 			text += fmt.Sprint(" ", r.Expired[i].Order)
 		}
 		return text
-	case event.KindCancel, event.KindSwept:
+	case event.KindCancel, event.KindSwitchCancel:
 		return fmt.Sprint(r.Kind, " ", r.Cancel.Order)
 	case event.KindRefusal:
 		return event.RefusalName(r.Refusal.Reason)

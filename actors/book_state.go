@@ -34,15 +34,15 @@ type book struct {
 	expirySchedule matching.Schedule // of the orders that expire
 	result         matching.Result
 
-	waiting         mailbox.FIFO[*Command] // while more orders are due than one turn expires
-	unitsOut        int                    // own units, submitted and not released
-	triggerOut      bool                   // one of them is this book's guaranteed triggered order
-	spareUnits      []*unit
-	inFlight        bool         // it counts as in flight
-	continuePending bool         // its message to itself is pending
-	wakeUs          int64        // the owner's copy of wakeAtUs
-	wakeAtUs        atomic.Int64 // when the ticker next wakes it
-	tickPending     atomic.Bool  // a tick is pending
+	waiting            mailbox.FIFO[*Command] // while more orders are due than one turn expires
+	ownInFlight        int                    // own entries, submitted and not released
+	ownTriggerInFlight bool                   // one without a shared slot is in flight
+	spareEntries       []*ownEntry
+	busy               bool         // it is counted in admission.busyBooks
+	continuePending    bool         // its message to itself is pending
+	wakeUs             int64        // the owner's copy of wakeAtUs
+	wakeAtUs           atomic.Int64 // when the ticker next wakes it
+	tickPending        atomic.Bool  // a tick is pending
 }
 
 // bookShares holds the parts that all books of an engine share.
@@ -57,7 +57,7 @@ type bookShares struct {
 
 // bookOut is the engine's interface for books.
 type bookOut interface {
-	// counts a book as in flight: 1, or -1 to stop counting it
+	// counts a book as busy: 1, or -1 to stop counting it
 	countBook(n int64)
 	// reports whether books may start work without a command
 	booksMayStart() bool
@@ -65,7 +65,7 @@ type bookOut interface {
 	// takes a slot for one more triggered order in flight, beside the first of its book; false:
 	// none is free
 	takeTriggerSlot() bool
-	giveTriggerSlot()
+	returnTriggerSlot()
 	// sends a book its bookContinue
 	callBook(b *book)
 }
@@ -302,33 +302,33 @@ type bookContinue struct{}
 // A bookTick carries the time to a book that may have orders due.
 type bookTick struct{ timeUs int64 }
 
-// spareUnits is how many unused units a book keeps.
-const spareUnits = 16
+// spareEntries is how many unused own entries a book keeps.
+const spareEntries = 16
 
-// newUnit returns a unit whose record has its header.
-func (b *book) newUnit(kind event.Kind) *unit {
-	var u *unit
-	if n := len(b.spareUnits); n > 0 {
-		u, b.spareUnits = b.spareUnits[n-1], b.spareUnits[:n-1]
+// newOwnEntry returns an own entry whose record has its header.
+func (b *book) newOwnEntry(kind event.Kind) *ownEntry {
+	var u *ownEntry
+	if n := len(b.spareEntries); n > 0 {
+		u, b.spareEntries = b.spareEntries[n-1], b.spareEntries[:n-1]
 	} else {
-		u = new(unit)
-		u.unit = u
+		u = new(ownEntry)
+		u.own = u
 	}
-	u.triggers, u.shared = false, false
+	u.isTrigger, u.holdsSharedSlot = false, false
 	u.begin(kind, b.pair.Number, b.lastTimeUs, "")
 	return u
 }
 
-func (b *book) submit(u *unit) {
-	b.unitsOut++
+func (b *book) submit(u *ownEntry) {
+	b.ownInFlight++
 	u.encode()
 	b.journal.submit(&u.entry)
 }
 
-// countInFlight counts the book as in flight.
-func (b *book) countInFlight() {
-	if !b.inFlight {
-		b.inFlight = true
+// markBusy counts the book as busy, for those who wait until nothing is in flight.
+func (b *book) markBusy() {
+	if !b.busy {
+		b.busy = true
 		b.out.countBook(1)
 	}
 }

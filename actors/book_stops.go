@@ -8,13 +8,13 @@ import (
 )
 
 // A book decides some things without a command: orders expire, and trades trigger stops. Triggers
-// of a record's trades are queued in the turn that decides the record. After each unit the book
-// executes part of the queue before its next message. Its own message, or the release of one of its
-// units, resumes the rest.
+// of a record's trades are queued in the turn that decides the record. In that turn the book also
+// executes the first part of the queue. Its message to itself, or the release of one of its own
+// entries, resumes the rest.
 //
-// The book counts as in flight while its queue may run, and while units of its own are in flight.
-// It counts itself before it checks whether it may start: either a drain sees the book, or the book
-// sees the drain.
+// The book is busy while its queue may run, and while own entries are in flight. It marks itself
+// busy before it checks whether it may start: either a maintenance that waits for books sees this
+// one, or the book sees the maintenance.
 
 // Bounds of a book's work in one turn.
 const (
@@ -23,21 +23,21 @@ const (
 	expiredAtOnce  = 4     // records, each of event.MaxExpired orders
 )
 
-// newTrigger returns a unit for a triggered order, nil if the maximum is in flight.
-func (b *book) newTrigger() *unit {
-	shared := b.triggerOut
+// newTrigger returns an own entry for a triggered order, nil if the maximum is in flight.
+func (b *book) newTrigger() *ownEntry {
+	shared := b.ownTriggerInFlight
 	if shared && !b.out.takeTriggerSlot() {
 		return nil
 	}
-	b.triggerOut = true
-	u := b.newUnit(event.KindTriggered)
-	u.triggers, u.shared = true, shared
+	b.ownTriggerInFlight = true
+	u := b.newOwnEntry(event.KindTriggered)
+	u.isTrigger, u.holdsSharedSlot = true, shared
 	return u
 }
 
-// run executes the first orders of the queue, if allowed, and ends the book's turn.
-func (b *book) run() {
-	b.countInFlight()
+// runTriggers executes the queue's first orders, if allowed, and ends the book's turn.
+func (b *book) runTriggers() {
+	b.markBusy()
 	full := false
 	for n, fills := 0, 0; n < executedAtOnce && fills < executedFills && b.mayExecute(); n++ {
 		u := b.newTrigger()
@@ -56,8 +56,8 @@ func (b *book) mayExecute() bool {
 		b.out.booksMayTrigger()
 }
 
-// endTurn ends a turn: the book messages itself if work is left, unless a unit's release resumes
-// it. With no work left it stops counting as in flight.
+// endTurn ends a turn: the book messages itself if work is left, unless the release of an own
+// entry resumes it. With no work left the book is no longer busy.
 func (b *book) endTurn(full bool) {
 	more := b.mayExecute() || b.waiting.Len() > 0 ||
 		b.lastTimeUs >= b.expiryUs && b.out.booksMayStart()
@@ -67,15 +67,15 @@ func (b *book) endTurn(full bool) {
 			b.continuePending = true
 			b.out.callBook(b)
 		}
-	case !more && b.unitsOut == 0:
-		b.inFlight = false
+	case !more && b.ownInFlight == 0:
+		b.busy = false
 		b.out.countBook(-1)
 	}
 	b.noteExpiry()
 }
 
 // execute lets the queue's head enter the book, and returns its number of fills.
-func (b *book) execute(u *unit) (fills int) {
+func (b *book) execute(u *ownEntry) (fills int) {
 	head, _ := b.stopBook.Head()
 	o, r := head.Order, &u.record
 	if head.InBook {

@@ -49,7 +49,7 @@ func TestOneTurnExecutesSomeOfAQueue(t *testing.T) {
 	d.sell(bob, 1, 101)
 	d.lines = nil
 	d.buy(cid, 1, 101)
-	if got := len(d.units); got != executedAtOnce || !d.called || d.busy != 1 {
+	if got := len(d.ownEntries); got != executedAtOnce || !d.called || d.busy != 1 {
 		t.Fatalf("%d orders are executed in a turn, it calls itself: %v", got, d.called)
 	}
 	d.want("another's order comes between", d.buy(cid, 1, 49), "order 54: rests 1 at 49"+
@@ -89,8 +89,8 @@ func TestALongMatchEndsATurn(t *testing.T) {
 	d.sell(ann, 1, 101)
 	d.lines = nil
 	d.buy(cid, 1, 101)
-	if len(d.units) != 1 || !d.called {
-		t.Errorf("%d orders are executed after %d fills", len(d.units), executedFills)
+	if len(d.ownEntries) != 1 || !d.called {
+		t.Errorf("%d orders are executed after %d fills", len(d.ownEntries), executedFills)
 	}
 }
 
@@ -105,8 +105,8 @@ func TestTriggeredOrdersInFlightAreBounded(t *testing.T) {
 	d.buy(cid, 1, 101)
 	d.called = false
 	d.call()
-	if len(d.units) != 3 || d.called || d.busy != 1 || d.taken != 2 {
-		t.Fatalf("%d are in flight, calls itself: %v, busy: %d, slots taken: %d", len(d.units),
+	if len(d.ownEntries) != 3 || d.called || d.busy != 1 || d.taken != 2 {
+		t.Fatalf("%d are in flight, calls itself: %v, busy: %d, slots taken: %d", len(d.ownEntries),
 			d.called, d.busy, d.taken)
 	}
 	d.settle()

@@ -23,15 +23,15 @@ func (w *wallet) beginCancelAll(c *Command) {
 		f.Pair = c.pair.Number
 	}
 	c.outcome = Accepted
-	if w.sweep(c, f, c.order.clientID); w.cancellingAll == nil {
+	if w.startCancels(c, f, c.order.clientID); w.cancellingAll == nil {
 		w.refuse(c, event.RefusedNoOrders)
 	}
 }
 
-// sweep lists the open orders that pass a filter, and begins to cancel them. With none, no
+// startCancels lists the open orders that pass a filter, and begins to cancel them. With none, no
 // cancelAll is running afterwards. Everything the wallet sent before is released by then, so the
 // list contains every earlier open order, and no later one.
-func (w *wallet) sweep(c *Command, f ledger.OpenFilter, prefix event.ClientID) {
+func (w *wallet) startCancels(c *Command, f ledger.OpenFilter, prefix event.ClientID) {
 	s := &cancelAll{parent: c}
 	for o := range w.open.Orders().NewestOf(f) {
 		if w.clientIDs.Of(o.ID).HasPrefix(prefix) {
@@ -56,7 +56,7 @@ func (w *wallet) sendCancels() {
 			s.ids = s.ids[1:]
 			continue
 		}
-		if s.out > 0 && !w.out.widenCancelAll() {
+		if s.out > 0 && !w.out.takeCancelSlot() {
 			return
 		}
 		s.ids = s.ids[1:]
@@ -64,7 +64,7 @@ func (w *wallet) sendCancels() {
 		c.key, c.account, c.operator = s.parent.key, s.parent.account, s.parent.operator
 		c.order.nonce, c.order.id, c.partOf = s.parent.order.nonce, id, s
 		if fires := s.parent.switchRequest.fires; fires != (switchID{}) {
-			c.sweepReason, c.switchRequest.fires = fires.reason(), fires
+			c.switchReason, c.switchRequest.fires = fires.reason(), fires
 			c.timeUs = max(c.timeUs, s.parent.timeUs) // not before the switch was due
 		}
 		s.out++
@@ -76,12 +76,12 @@ func (w *wallet) sendCancels() {
 // the next ones. It returns the cancel-all command once all its cancels are released, else nil.
 func (w *wallet) countReleased(c *Command) (ended *Command) {
 	s := w.cancellingAll
-	if c.outcome == Accepted && c.sweepReason == 0 {
+	if c.outcome == Accepted && c.switchReason == 0 {
 		s.parent.cancelledOrders = append(s.parent.cancelledOrders, c.record.Cancel.Order)
 	}
 	c.Free()
 	if s.out--; s.out > 0 {
-		w.out.narrowCancelAll()
+		w.out.returnCancelSlot()
 	}
 	if w.sendCancels(); s.out > 0 {
 		return nil
@@ -91,7 +91,7 @@ func (w *wallet) countReleased(c *Command) (ended *Command) {
 }
 
 func (w *wallet) cancel(c *Command) {
-	w.find(c)
+	w.resolveOrderID(c)
 	pair := w.open.Pair(c.order.id)
 	if pair == 0 {
 		w.refuse(c, event.RefusedNotOpen)

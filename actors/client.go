@@ -10,45 +10,44 @@ import (
 )
 
 // Writable implements Commands.
-func (e *Engine) Writable() error { return e.TurnAway(e.writable(metrics.Now())) }
+func (e *Engine) Writable() error { return e.CountRefusal(e.writable(metrics.Now())) }
 
 // Cancelling implements Commands.
-func (e *Engine) Cancelling() error { return e.TurnAway(e.cancelling(metrics.Now())) }
+func (e *Engine) Cancelling() error { return e.CountRefusal(e.cancelling(metrics.Now())) }
 
 // Confirmed implements Commands: the store has recently confirmed this process's ownership.
-func (e *Engine) Confirmed() error { return e.TurnAway(e.confirmed(metrics.Now())) }
+func (e *Engine) Confirmed() error { return e.CountRefusal(e.confirmed(metrics.Now())) }
 
-// Mails implements Commands.
+// MailEnabled implements Commands.
 func (e *Engine) MailEnabled() error {
 	if e.mailer == nil {
-		return e.TurnAway(ErrNoMail)
+		return e.CountRefusal(ErrNoMail)
 	}
 	return nil
 }
 
 // Place sends an order through its wallet and book into the journal, and waits for its release. The
-// caller must Free the command. Errors are those of admission, and ErrTimeout, after which the
-// outcome is unknown.
-func (e *Engine) Place(key *directory.Key, nonce uint64, w *OrderRequest) (*Command, error) {
-	return e.Do(NewOrder(key, nonce, w))
+// caller must Free the command. Errors are those of Do.
+func (e *Engine) Place(key *directory.Key, nonce uint64, o *OrderRequest) (*Command, error) {
+	return e.Do(NewOrder(key, nonce, o))
 }
 
 // NewOrder makes the command for an order, which Do or DoAll sends.
-func NewOrder(key *directory.Key, nonce uint64, w *OrderRequest) *Command {
+func NewOrder(key *directory.Key, nonce uint64, o *OrderRequest) *Command {
 	c := newCommand(event.KindOrder)
-	c.key, c.account, c.pair = key, key.Account, w.Pair
-	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, w.Side,
-		w.Price, w.Amount, w.ClientID
-	if w.Special != nil {
-		special := *w.Special
+	c.key, c.account, c.pair = key, key.Account, o.Pair
+	c.order.nonce, c.order.side, c.order.price, c.order.amount, c.order.clientID = nonce, o.Side,
+		o.Price, o.Amount, o.ClientID
+	if o.Special != nil {
+		special := *o.Special
 		c.special = &special
 	}
-	c.record.Pair = w.Pair.Number
+	c.record.Pair = o.Pair.Number
 	return c
 }
 
-// Amend changes an open order; as Place. The record is a KindAmended. RefusedNotOpen: no such open
-// order.
+// Amend changes an open order, and is called like Place. The record is a KindAmended.
+// RefusedNotOpen: there is no such open order.
 func (e *Engine) Amend(key *directory.Key, nonce uint64, a *AmendRequest) (*Command, error) {
 	return e.Do(NewAmend(key, nonce, a))
 }
@@ -74,15 +73,15 @@ func NewSettings(key *directory.Key, nonce uint64, mode trading.SelfTrade) *Comm
 	return c
 }
 
-// setSwitch arms the key's dead man's switch: it cancels the open orders that pass the filter,
-// unless called again within the seconds. 0 seconds disarm it. Otherwise as Place. The record is a
-// KindSwitch.
+// setSwitch arms the key's dead man's switch: the switch cancels the open orders that pass the
+// filter, unless setSwitch is called again within the seconds. 0 seconds disarm it. It is called
+// like Place. The record is a KindSwitch.
 func (e *Engine) setSwitch(key *directory.Key, nonce uint64, seconds uint32,
 	f CancelFilter) (*Command, error) {
 	return e.Do(NewSwitch(key, nonce, seconds, f))
 }
 
-// NewSwitch makes the command for a dead man's switch, which Do sends.
+// NewSwitch makes the command that arms or disarms a dead man's switch, which Do sends.
 func NewSwitch(key *directory.Key, nonce uint64, seconds uint32, f CancelFilter) *Command {
 	c := newCommand(event.KindSwitch)
 	c.key, c.account, c.pair = key, key.Account, f.Pair
@@ -96,13 +95,13 @@ func (e *Engine) SwitchFires(c *Command) int64 { return e.firesAt(c.record.Switc
 
 func (e *Engine) firesAt(dueUs int64) int64 { return e.switches.firesAt(dueUs, e.nowUs()) }
 
-// Cancel cancels an open order; as Place.
+// Cancel cancels an open order, and is called like Place.
 func (e *Engine) Cancel(key *directory.Key, nonce, order uint64) (*Command, error) {
 	return e.Do(NewCancel(key, nonce, order, event.ClientID{}))
 }
 
-// NewCancel makes the command for a cancel, which Do or DoAll sends: of an order, or with 0 of the
-// one with the client order id.
+// NewCancel makes the command that cancels an order, which Do or DoAll sends. Order 0: the order
+// with the client order id.
 func NewCancel(key *directory.Key, nonce, order uint64, id event.ClientID) *Command {
 	c := newCommand(event.KindCancel)
 	c.key, c.account = key, key.Account
@@ -113,8 +112,8 @@ func NewCancel(key *directory.Key, nonce, order uint64, id event.ClientID) *Comm
 	return c
 }
 
-// CancelAll cancels all open orders of the key's account that pass a filter; as Place.
-// Command.CancelledOrders returns them. RefusedNoOrders: there are none.
+// CancelAll cancels all open orders of the key's account that pass a filter, and is called like
+// Place. Command.CancelledOrders returns them. RefusedNoOrders: there are none.
 func (e *Engine) CancelAll(key *directory.Key, nonce uint64, f CancelFilter) (*Command, error) {
 	return e.Do(NewCancelAll(key, nonce, f))
 }
@@ -146,28 +145,29 @@ func (c *Command) WithClientID(id event.ClientID) *Command {
 }
 
 // NewConfirmation makes the command that confirms a withdrawal with its mailed code, which Do
-// sends. It is refused for RefusedWithdrawal, RefusedTries, or with a record of KindCodeRefused.
+// sends. RefusedWithdrawal: no withdrawal of the account waits for a code. RefusedTries: too many
+// wrong codes. A wrong or old code is refused with a record of KindCodeRefused.
 func NewConfirmation(key *directory.Key, nonce, withdrawal uint64, code string) *Command {
-	return newWithdrawalMove(key, nonce,
-		withdrawalRequest{id: withdrawal, to: event.WithdrawalVerified, code: code})
+	return newWithdrawalStatus(key, nonce,
+		withdrawalRequest{id: withdrawal, nextStatus: event.WithdrawalVerified, code: code})
 }
 
-// NewWithdrawalCancel makes the command that cancels a withdrawal, which Do sends. It is refused
-// for RefusedWithdrawal.
+// NewWithdrawalCancel makes the command that cancels a withdrawal, which Do sends.
+// RefusedWithdrawal: it is not the account's, or can no longer be cancelled.
 func NewWithdrawalCancel(key *directory.Key, nonce, withdrawal uint64) *Command {
-	return newWithdrawalMove(key, nonce,
-		withdrawalRequest{id: withdrawal, to: event.WithdrawalCancelled})
+	return newWithdrawalStatus(key, nonce,
+		withdrawalRequest{id: withdrawal, nextStatus: event.WithdrawalCancelled})
 }
 
-func newWithdrawalMove(key *directory.Key, nonce uint64, w withdrawalRequest) *Command {
-	c := newCommand(event.KindWithdrawalMoved)
+func newWithdrawalStatus(key *directory.Key, nonce uint64, w withdrawalRequest) *Command {
+	c := newCommand(event.KindWithdrawalStatus)
 	c.key, c.account = key, key.Account
 	c.order.nonce, c.withdrawal = nonce, w
 	return c
 }
 
-// Settle implements Commands: a gate passes straight into the wallet's mailbox.
-func (e *Engine) Settle(*directory.Key) error { return nil }
+// DrainGates implements Commands. Gates pass straight into mailboxes: there is nothing to await.
+func (e *Engine) DrainGates(*directory.Key) error { return nil }
 
 // Do implements Commands.
 func (e *Engine) Do(c *Command) (*Command, error) {
@@ -177,7 +177,7 @@ func (e *Engine) Do(c *Command) (*Command, error) {
 		return nil, err
 	}
 	if err := e.send(c); err != nil {
-		e.giveBack(c)
+		e.returnSlot(c)
 		c.Free()
 		return nil, err
 	}
@@ -205,12 +205,12 @@ func (e *Engine) outcome(c *Command) (*Command, error) {
 		e.meter.UnknownOutcomes.Add(1)
 		return nil, committed.ErrTimeout
 	}
-	e.answered(c)
+	e.measureAnswer(c)
 	return c, nil
 }
 
-// answered measures the latency of an answer to its handler.
-func (e *Engine) answered(c *Command) {
+// measureAnswer measures the latency of an answer to its handler.
+func (e *Engine) measureAnswer(c *Command) {
 	if c.trace.Sent != 0 {
 		e.meter.Stages[metrics.StageAnswer].Observe(metrics.Now() - c.trace.Answered)
 	}

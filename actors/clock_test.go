@@ -98,7 +98,7 @@ func (e *orderEnds) take(r *event.Record) {
 				e.t.Errorf("order %d expires at %d us, before its end", x.Order, r.TimeUs)
 			}
 		}
-	case event.KindSwept:
+	case event.KindSwitchCancel:
 		e.close(r.Cancel.Order)
 		e.swept++
 	case event.KindCancel:

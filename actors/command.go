@@ -21,37 +21,37 @@ type Outcome uint8
 const (
 	undecided Outcome = iota
 	Accepted          // its record is durable, and in Record
-	// its refusal is durable (through a wallet), or it changed nothing (others)
+	// the wallet's refusal is durable; or, without a wallet, the command changed nothing
 	Refused
 )
 
 // A Command is one request to change something, from its handler through the actors to its release.
 //
-// It has exactly one owner at a time. An order or a cancel goes handler -> wallet -> book ->
-// journal -> handler; a withdrawal skips the book. Each cancel of a cancel-all returns to its
-// wallet. Others go handler -> registry -> journal -> registry -> handler, a halt through its book,
-// a freeze through its wallet. The owner that ends the command replies once. A handler that times
-// out leaves the command to its owner and never touches it again.
+// It has exactly one owner at a time. An order, an amend or a cancel goes handler -> wallet -> book
+// -> journal -> handler; a withdrawal or a setting skips the book. Each cancel of a cancel-all
+// returns to its wallet. Most operators' commands go handler -> registry -> journal -> registry ->
+// handler: a halt also through its book, a freeze through its wallet. The last owner replies once.
+// A handler that times out leaves the command to its owner and never touches it again.
 type Command struct {
 	entry // complete effects, for the journal; record.Pair is set from the start
 	request
 	decision
 
-	lowering  bool          // KindAmended: it only lowers its order's amount
-	barred    bool          // admitted with cancels in a maintenance, which bars it
-	holdsSlot bool          // holds an admission slot, returned at release
-	internal  bool          // no handler waits for its answer: a switch fires, or a session is lost
-	gate      Gate          // to its wallet; nil: none
-	to        Answerer      // receives the answer for another node; nil: a handler does
-	failed    error         // why another node has no outcome for it; nil: it has one
-	unsent    bool          // the other node did not admit it
-	reply     chan struct{} // capacity 1, so an answer never waits
-	timer     *time.Timer   // of the handler's wait
+	lowering    bool          // KindAmended: it only lowers its order's amount
+	excluded    bool          // a maintenance refuses it, but admits the cancels of its batch
+	holdsSlot   bool          // holds an admission slot, returned at release
+	internal    bool          // no handler waits for it: a switch fires, or a session is lost
+	gate        Gate          // to its wallet; nil: none
+	answerTo    Answerer      // receives the answer for another node; nil: a handler does
+	remoteErr   error         // why another node has no outcome for it; nil: it has one
+	notAdmitted bool          // the other node did not admit it
+	reply       chan struct{} // capacity 1, so an answer never waits
+	timer       *time.Timer   // of the handler's wait
 }
 
-// A Gate stands before the wallets of commands. Transports use one to pass a client's commands to
-// its wallet in order, or to be able to stop them. Its clients have logged in, so their commands
-// have nonce 0 and use none.
+// A Gate stands between a handler and a wallet. Transports use one to keep a client's commands in
+// order, or to be able to stop them. Its clients have logged in, so their commands use no nonce:
+// theirs is 0.
 type Gate interface {
 	// Pass calls give, which delivers a command to its wallet's mailbox without waiting, or returns
 	// false: the command is dropped.
@@ -85,8 +85,8 @@ type request struct {
 	amend         *amendRequest     // KindAmended
 	setting       trading.SelfTrade // KindSettings
 	switchRequest switchRequest     // KindSwitch
-	// KindCancel: CancelledSwitch or CancelledDisconnect if a switch cancels; 0: none
-	sweepReason trading.Reason
+	// KindCancel: CancelledSwitch or CancelledDisconnect if a switch cancels; 0: no switch
+	switchReason trading.Reason
 }
 
 // Admin is an operator's request: its fields, and then its outcome.
@@ -95,7 +95,7 @@ type Admin struct {
 	Email       string
 	Permissions uint8
 	Allow       []string // CIDR prefixes
-	Parallel    int      // greatest nonces kept by a new parallel key; 0: nonces grow
+	NonceWindow int      // highest nonces that a new key remembers; 0: they must increase
 	Key         string   // public part; made for a new key
 	Secret      string   // of a new key
 	Currency    string   // code
@@ -109,9 +109,9 @@ type Admin struct {
 	fees         *state.FeeRates   // nil: the pair's
 	mail         uint64            // id
 	lookup       *committed.Lookup // of Reference
-	// HeldUs is the end of the hold on withdrawals after a change of address.
-	HeldUs int64
-	Before string // the previous address
+	// end of the hold on withdrawals after a change of address, Unix microseconds
+	HoldEndsUs    int64
+	PreviousEmail string
 
 	AccountID uint32
 	Deposit   uint64
@@ -123,21 +123,19 @@ type decision struct {
 	outcome      Outcome
 	ticket       uint64      // the wallet's number for the command in flight
 	reserved     reservation // in the wallet
-	countedMarks marks       // of the order, as the wallet has counted them
+	countedFlags orderFlags  // of the order, as the wallet has counted them
 	amendedOrder uint64      // KindAmended: the open order, while the change is in flight
 	denied       uint8       // KindAmended: the wallet's refusal; 0: granted
 	shortfall    reservation // needed - available, when funds were refused
-	// bound of the price, if the pair's band refused it; price of the last trade, if it would
-	// trigger
-	bound     money.Price
-	faults    []Fault // of an amend that does not fit its order
-	lastNonce uint64  // of the key, when its nonce was refused
-	// order or withdrawal with the refused client id; or the end of the hold, Unix microseconds, if
-	// refused as held
-	takenBy         uint64
-	cancelledOrders []uint64         // kindCancelAll: the orders
-	moved           state.Withdrawal // KindWithdrawalMoved, accepted: the withdrawal afterwards
-	adminErr        error            // why an operator's request changed nothing
+	// RefusedPriceBand: the band's limit; RefusedWouldTrigger: the price of the last trade
+	bound             money.Price
+	faults            []Fault          // of an amend that does not fit its order
+	lastNonce         uint64           // of the key, when its nonce was refused
+	takenBy           uint64           // the order or withdrawal that has the refused client id
+	holdEndsUs        int64            // RefusedHeld: end of the hold, Unix microseconds
+	cancelledOrders   []uint64         // kindCancelAll: the orders
+	changedWithdrawal state.Withdrawal // KindWithdrawalStatus, accepted: the withdrawal afterwards
+	adminErr          error            // why an operator's request changed nothing
 }
 
 var commands = sync.Pool{New: func() any {
@@ -180,8 +178,8 @@ const keptTrades = 256
 
 func (c *Command) answer(o Outcome) {
 	c.outcome = o
-	if c.to != nil {
-		c.to.Answered()
+	if c.answerTo != nil {
+		c.answerTo.Answered()
 		return
 	}
 	c.reply <- struct{}{}
@@ -204,21 +202,21 @@ func (c *Command) Record() *event.Record { return &c.record }
 // CancelledOrders returns the orders that a CancelAll cancelled, sorted by id.
 func (c *Command) CancelledOrders() []uint64 { return c.cancelledOrders }
 
-// Withdrawal returns the withdrawal that a NewConfirmation, NewWithdrawalCancel or MoveWithdrawal
-// changed, as changed.
-func (c *Command) Withdrawal() *state.Withdrawal { return &c.moved }
+// Withdrawal returns the withdrawal of a NewConfirmation, NewWithdrawalCancel, SetWithdrawalStatus
+// or Adjust, as the command left it.
+func (c *Command) Withdrawal() *state.Withdrawal { return &c.changedWithdrawal }
 
 // Shortfall returns the missing money when the refusal's reason is RefusedFunds.
 func (c *Command) Shortfall() (currency uint16, missing money.Balance) {
 	return c.shortfall.currency, c.shortfall.amount
 }
 
-// Bound returns the worst possible price for a refusal of RefusedPriceBand, and the price of the
-// last trade for one of RefusedWouldTrigger.
+// Bound returns the price at the band's limit for a refusal of RefusedPriceBand, and the price of
+// the last trade for one of RefusedWouldTrigger.
 func (c *Command) Bound() money.Price { return c.bound }
 
-// Faults returns the faulty fields of an amend for a refusal of RefusedRules, or those of a
-// NewSession, which needs no record.
+// Faults returns the faulty fields of an amend for a refusal of RefusedRules, or of a refused
+// NewSession, which has no record.
 func (c *Command) Faults() []Fault { return c.faults }
 
 // LastNonce returns the key's highest used nonce for a refusal of RefusedNonce.
@@ -228,22 +226,22 @@ func (c *Command) LastNonce() uint64 { return c.lastNonce }
 // withdrawal with the client id for RefusedWithdrawalID.
 func (c *Command) TakenBy() uint64 { return c.takenBy }
 
-// HeldUs returns the end of the hold on the account's withdrawals for a refusal of RefusedHeld.
-func (c *Command) HeldUs() int64 { return int64(c.takenBy) }
+// HoldEndsUs returns the end of the hold on the account's withdrawals for a refusal of RefusedHeld.
+func (c *Command) HoldEndsUs() int64 { return c.holdEndsUs }
 
-// TakesBack reports whether the command cancels something, for which slots are reserved.
-func (c *Command) TakesBack() bool {
+// MayUseCancelSlot reports whether the command may use the slots reserved for cancels.
+func (c *Command) MayUseCancelSlot() bool {
 	return c.kind == event.KindCancel || c.kind == kindCancelAll || c.kind == event.KindSwitch ||
 		c.lowering
 }
 
-// isCancel reports whether the command is a client's and only cancels, as some maintenances allow.
-func (c *Command) isCancel() bool {
+// passesMaintenance reports whether a client may send it in a maintenance that allows cancels.
+func (c *Command) passesMaintenance() bool {
 	return c.kind == event.KindCancel || c.kind == kindCancelAll ||
-		c.kind == event.KindWithdrawalMoved && c.withdrawal.to == event.WithdrawalCancelled
+		c.kind == event.KindWithdrawalStatus && c.withdrawal.nextStatus == event.WithdrawalCancelled
 }
 
-// refuse turns the command into a refusal: its entry is its nonce and the reason.
+// refuse turns the command into a refusal, whose record has only the nonce and the reason.
 func (c *Command) refuse(reason uint8) {
 	c.outcome = Refused
 	r := c.begin(event.KindRefusal, 0)
@@ -252,25 +250,25 @@ func (c *Command) refuse(reason uint8) {
 	c.encode()
 }
 
-// begin writes the header of the command's record. pair is 0 for a record of no book.
+// begin writes the header of the command's record. pair is 0 for a record that no book writes.
 func (c *Command) begin(kind event.Kind, pair uint16) *event.Record {
 	return c.entry.begin(kind, pair, c.timeUs, c.operator)
 }
 
-// own returns the wallet's reservations for the command.
-func (c *Command) own() ownCommand {
-	own := ownCommand{ticket: c.ticket, reserved: c.reserved, countedMarks: c.countedMarks,
+// inFlightPart returns what the wallet takes back when the command is released.
+func (c *Command) inFlightPart() inFlightPart {
+	part := inFlightPart{ticket: c.ticket, reserved: c.reserved, countedFlags: c.countedFlags,
 		amendedOrder: c.amendedOrder}
 	switch { // a refusal's record names no pair
 	case c.kind == event.KindOrder:
-		own.hadOrder, own.pair = !c.reserved.amount.IsZero(), c.pair.Number
+		part.countedOrder, part.pair = !c.reserved.amount.IsZero(), c.pair.Number
 	case c.amendedOrder != 0:
-		own.pair = c.pair.Number
+		part.pair = c.pair.Number
 	}
-	return own
+	return part
 }
 
-// keyNumber returns the number of the command's key; 0: it is an operator's.
+// keyNumber returns the number of the command's key; 0: the command is an operator's.
 func (c *Command) keyNumber() uint32 {
 	if c.key == nil {
 		return 0
@@ -278,12 +276,12 @@ func (c *Command) keyNumber() uint32 {
 	return c.key.Number
 }
 
-// A RequestError refuses a request that changed nothing. Its text is for the operator.
+// A RequestError refuses an operator's request that changed nothing, with a text for the operator.
 type RequestError struct{ text string }
 
 func (e *RequestError) Error() string { return e.text }
 
-// A limitError is a RequestError for a limit that also counts commands in flight.
+// A limitError is a RequestError for a limit that counts commands in flight, which may yet fail.
 type limitError struct{ RequestError }
 
 func (e *limitError) Unwrap() error { return &e.RequestError }
@@ -292,10 +290,10 @@ func limitf(format string, args ...any) error {
 	return &limitError{RequestError{fmt.Sprintf(format, args...)}}
 }
 
-// Refuse returns a RequestError with a text for people.
-func Refuse(text string) error { return &RequestError{text} }
+// NewRequestError returns a RequestError with a text for the operator.
+func NewRequestError(text string) error { return &RequestError{text} }
 
-func refusef(format string, args ...any) error {
+func requestErrorf(format string, args ...any) error {
 	return &RequestError{fmt.Sprintf(format, args...)}
 }
 
@@ -307,10 +305,10 @@ const kindCancelAll event.Kind = 255
 // the client.
 type Fault struct{ Field, Text string }
 
-// A cancelAll is one command to cancel all open orders of an account that pass a filter, during its
-// execution. The wallet sends one cancel for each order, some at a time, and answers once, after
-// the last release. A wallet runs one cancelAll at a time. A dead man's switch that fires is one,
-// too.
+// A cancelAll is a command in execution that cancels all open orders of an account that pass a
+// filter: a cancel-all, or a dead man's switch that fires. The wallet sends one cancel for each
+// order, a limited number at a time, and answers once, after the last release. A wallet runs one
+// cancelAll at a time.
 type cancelAll struct {
 	parent *Command // of kind kindCancelAll, or KindSwitch
 	ids    []uint64 // still to be sent

@@ -129,13 +129,13 @@ const MaxText = 1 << 12
 
 // A transfer is a client's request about its withdrawals, as encoded.
 type transfer struct {
-	Currency uint16
-	Amount   money.Amount
-	Address  string
-	ClientID event.ClientID
-	ID       uint64 // of an existing one, which moves to the status To
-	To       uint8
-	Code     string
+	Currency   uint16
+	Amount     money.Amount
+	Address    string
+	ClientID   event.ClientID
+	ID         uint64 // of an existing one, which gets NextStatus
+	NextStatus uint8
+	Code       string
 }
 
 // AppendCommand writes a client's command, without its key and nonce.
@@ -170,10 +170,10 @@ func AppendCommand(b []byte, c *Command) []byte {
 		b = binary.AppendUvarint(appendFilter(b, c), uint64(s.seconds))
 		b = binary.AppendUvarint(binary.AppendUvarint(b, s.session), uint64(s.change))
 		b = binary.AppendUvarint(b, s.instead)
-	case event.KindWithdrawal, event.KindWithdrawalMoved:
+	case event.KindWithdrawal, event.KindWithdrawalStatus:
 		w := &c.withdrawal
-		b = wire.AppendValue(b, &transfer{w.currency, w.amount, w.address, w.clientID, w.id, w.to,
-			w.code})
+		b = wire.AppendValue(b, &transfer{w.currency, w.amount, w.address, w.clientID, w.id,
+			w.nextStatus, w.code})
 	default:
 		panic(fmt.Sprintf("BUG: a command of kind %d is no client's", c.kind))
 	}
@@ -245,7 +245,7 @@ func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 		c.switchRequest.change = SessionChange(p.UpTo(uint64(SessionLeaves)))
 		c.switchRequest.instead = p.Uint()
 		return c
-	case event.KindWithdrawal, event.KindWithdrawalMoved:
+	case event.KindWithdrawal, event.KindWithdrawalStatus:
 		var w transfer
 		p.Value(&w)
 		p.Check(len(w.Address) <= MaxText && len(w.Code) <= MaxText)
@@ -255,9 +255,9 @@ func (p *Parser) Command(of *directory.Catalogue, key *directory.Key,
 				of.Currency([]byte(of.CurrencyCode(w.Currency))) != nil)
 			return NewWithdrawal(key, nonce, w.Currency, w.Amount, w.Address).
 				WithClientID(w.ClientID)
-		case w.To == event.WithdrawalVerified:
+		case w.NextStatus == event.WithdrawalVerified:
 			return NewConfirmation(key, nonce, w.ID, w.Code)
-		case w.To == event.WithdrawalCancelled:
+		case w.NextStatus == event.WithdrawalCancelled:
 			return NewWithdrawalCancel(key, nonce, w.ID)
 		}
 	}
@@ -328,19 +328,20 @@ const (
 	outcomeShortfall = 1 << iota
 	outcomeBound
 	outcomeLastNonce
-	outcomeTakenBy
+	outcomeTakenBy // RefusedHeld: the end of the hold instead
 	outcomeFaults
 	outcomeCancelled
-	outcomeMoved
+	outcomeWithdrawal
 )
 
 // AppendOutcome writes the outcome of a command.
 func AppendOutcome(b []byte, c *Command) []byte {
 	b = append(b, byte(c.outcome))
 	b = wire.AppendText(b, string(c.encoded))
+	takenBy := max(c.takenBy, uint64(c.holdEndsUs)) // only one is set
 	var bits byte
 	for i, there := range [...]bool{c.shortfall != reservation{}, c.bound != 0, c.lastNonce != 0,
-		c.takenBy != 0, len(c.faults) > 0, len(c.cancelledOrders) > 0, c.moved.ID != 0} {
+		takenBy != 0, len(c.faults) > 0, len(c.cancelledOrders) > 0, c.changedWithdrawal.ID != 0} {
 		if there {
 			bits |= 1 << i
 		}
@@ -357,7 +358,7 @@ func AppendOutcome(b []byte, c *Command) []byte {
 		b = binary.AppendUvarint(b, c.lastNonce)
 	}
 	if bits&outcomeTakenBy != 0 {
-		b = binary.AppendUvarint(b, c.takenBy)
+		b = binary.AppendUvarint(b, takenBy)
 	}
 	if bits&outcomeFaults != 0 {
 		b = wire.AppendValue(b, &c.faults)
@@ -368,8 +369,8 @@ func AppendOutcome(b []byte, c *Command) []byte {
 			b = binary.AppendUvarint(b, id)
 		}
 	}
-	if bits&outcomeMoved != 0 {
-		b = wire.AppendValue(b, &c.moved)
+	if bits&outcomeWithdrawal != 0 {
+		b = wire.AppendValue(b, &c.changedWithdrawal)
 	}
 	return b
 }
@@ -394,7 +395,9 @@ func (p *Parser) Outcome(c *Command) {
 		c.lastNonce = p.Uint()
 	}
 	if bits&outcomeTakenBy != 0 {
-		c.takenBy = p.Uint()
+		if c.takenBy = p.Uint(); c.record.Refusal.Reason == event.RefusedHeld {
+			c.takenBy, c.holdEndsUs = 0, int64(c.takenBy)
+		}
 	}
 	if bits&outcomeFaults != 0 {
 		p.Value(&c.faults)
@@ -404,8 +407,8 @@ func (p *Parser) Outcome(c *Command) {
 			c.cancelledOrders = append(c.cancelledOrders, p.Uint())
 		}
 	}
-	if bits&outcomeMoved != 0 {
-		p.Value(&c.moved)
+	if bits&outcomeWithdrawal != 0 {
+		p.Value(&c.changedWithdrawal)
 	}
 	c.outcome = outcome
 }

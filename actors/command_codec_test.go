@@ -132,21 +132,25 @@ func TestAnOutcomeIsEncodedCompletely(t *testing.T) {
 		if rapid.Bool().Draw(t, "record") {
 			r := c.begin(event.KindRefusal, 0)
 			r.Refusal = event.Refusal{Account: 7, Key: 3, Nonce: number("nonce") | 1,
-				Reason: event.RefusedFunds}
+				Reason: rapid.SampledFrom([]uint8{event.RefusedFunds,
+					event.RefusedHeld}).Draw(t, "reason")}
 			c.encode()
 		}
 		if rapid.Bool().Draw(t, "more") {
 			c.shortfall = reservation{3, money.BalanceFromBits(number("hi"), number("lo"))}
 			c.bound, c.lastNonce, c.takenBy = drawPrice(t, 0), number("last"), number("by")
+			if c.record.Refusal.Reason == event.RefusedHeld {
+				c.takenBy, c.holdEndsUs = 0, int64(c.takenBy>>1)
+			}
 			c.faults = []Fault{{text(), text()}, {text(), text()}}
 			c.cancelledOrders = []uint64{number("order"), number("order"), number("order")}
-			c.moved = state.Withdrawal{ID: number("withdrawal"), Account: 7, Currency: 3,
-				Amount: drawAmount(t, 0), Status: event.WithdrawalVerified, TimeUs: 5,
+			c.changedWithdrawal = state.Withdrawal{ID: number("withdrawal"), Account: 7,
+				Currency: 3, Amount: drawAmount(t, 0), Status: event.WithdrawalVerified, TimeUs: 5,
 				Address: text(), Details: text(), ClientID: drawClient(t), Issue: 2, IssuedUs: 9,
 				Tries: 4, Stale: rapid.Bool().Draw(t, "stale"),
 				Renewed: rapid.Bool().Draw(t, "renewed")}
-			if c.moved.ID == 0 {
-				c.moved = state.Withdrawal{}
+			if c.changedWithdrawal.ID == 0 {
+				c.changedWithdrawal = state.Withdrawal{}
 			}
 		}
 		got := newCommand(event.KindOrder)
@@ -216,10 +220,10 @@ func FuzzForwardedCommand(f *testing.F) {
 				t.Fatal("no command, and no error")
 			case c.operator != "", c.key != key:
 				t.Errorf("a client's command of another: %+v", c.request)
-			case c.kind == event.KindWithdrawalMoved &&
-				c.withdrawal.to != event.WithdrawalVerified &&
-				c.withdrawal.to != event.WithdrawalCancelled:
-				t.Errorf("a client moves a withdrawal to %d", c.withdrawal.to)
+			case c.kind == event.KindWithdrawalStatus &&
+				c.withdrawal.nextStatus != event.WithdrawalVerified &&
+				c.withdrawal.nextStatus != event.WithdrawalCancelled:
+				t.Errorf("a client moves a withdrawal to %d", c.withdrawal.nextStatus)
 			case c.order.price < 0, c.order.amount < 0, c.withdrawal.amount < 0:
 				t.Errorf("a negative number: %+v", c.request)
 			}

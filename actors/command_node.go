@@ -22,18 +22,18 @@ func (c *Command) AwaitSince(began time.Time, life *mailbox.Life) bool {
 	return life.AwaitSince(began, c.reply, c.timer)
 }
 
-// Answer gives the handler the outcome that Parser.Outcome has read, or the reason for none;
-// unsent: the leader did not admit the command.
-func (c *Command) Answer(failed error, unsent bool) {
+// Answer gives the handler the outcome that Parser.Outcome has read, or the error why there is
+// none; notAdmitted: the leader did not admit the command.
+func (c *Command) Answer(err error, notAdmitted bool) {
 	outcome := c.outcome
-	if c.failed, c.unsent = failed, unsent; failed != nil {
+	if c.remoteErr, c.notAdmitted = err, notAdmitted; err != nil {
 		outcome = undecided
 	}
 	c.answer(outcome)
 }
 
 // Failed returns why the command has no outcome, as given to Answer.
-func (c *Command) Failed() (err error, unsent bool) { return c.failed, c.unsent }
+func (c *Command) Failed() (err error, notAdmitted bool) { return c.remoteErr, c.notAdmitted }
 
 // Kind returns the requested kind.
 func (c *Command) Kind() event.Kind { return c.kind }
@@ -48,7 +48,7 @@ func (c *Command) Nonce() uint64 { return c.order.nonce }
 func (c *Command) Gate() Gate { return c.gate }
 
 // ReplyTo sends the outcome to an Answerer instead of a handler.
-func (c *Command) ReplyTo(to Answerer) { c.to = to }
+func (c *Command) ReplyTo(to Answerer) { c.answerTo = to }
 
 // Session returns the session that the command begins or ends; 0: none.
 func (c *Command) Session() (number uint64, change SessionChange) {
@@ -73,7 +73,7 @@ func (c *Command) Renumber(here func(number uint64) uint64) {
 // Permission returns the permission that the command needs.
 func (c *Command) Permission() uint8 {
 	switch c.kind {
-	case event.KindWithdrawal, event.KindWithdrawalMoved:
+	case event.KindWithdrawal, event.KindWithdrawalStatus:
 		return event.PermissionWithdraw
 	}
 	return event.PermissionTrade

@@ -26,7 +26,7 @@ func TestAFreedCommandIsZero(t *testing.T) {
 	c.partOf, c.holdsSlot, c.trace.Decided = new(cancelAll), true, 7
 	c.decision = decision{outcome: Refused, ticket: 1, reserved: reservation{1, money.MaxSupply},
 		shortfall: reservation{2, money.MaxSupply}, lastNonce: 3, cancelledOrders: []uint64{4},
-		moved: state.Withdrawal{ID: 5}, adminErr: errNoFeeAccount}
+		changedWithdrawal: state.Withdrawal{ID: 5}, adminErr: errNoFeeAccount}
 	r := c.begin(event.KindOrder, 1)
 	r.Order = event.Order{ID: 1, Account: 2, Side: 1, Trades: make([]event.Trade, 0, keptTrades)}
 	r.Key.Sealed, r.Account.Name = []byte("sealed"), "ann"

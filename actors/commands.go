@@ -8,21 +8,21 @@ import (
 	"exchange/core/event"
 )
 
-// Commands accepts clients' commands, and has the keys that may send them: an Engine, or a
-// follower's connection to the leader. Any goroutine may call it.
+// Commands accepts clients' commands, and looks up the keys that may send them. An Engine
+// implements it, and so does a follower's connection to the leader. Any goroutine may call it.
 type Commands interface {
-	// Key returns the live API key with that public part, nil if there is none.
+	// Key returns the live API key with that public part; nil: none.
 	Key(public []byte) *directory.Key
-	// Current waits until this process has everything acknowledged before the call. Handlers call
-	// it before they answer that a key does not exist, or lacks a permission, and then check again:
-	// such changes may arrive here later than at other nodes. An error: this process cannot tell.
-	Current() error
+	// AwaitCurrent waits until this process knows every record that any process acknowledged before
+	// the call. Handlers call it before they answer that a key does not exist or lacks a
+	// permission, and then check again: such changes may arrive late. An error: it cannot know.
+	AwaitCurrent() error
 	// Challenge returns an unguessable text for a login to sign.
 	Challenge() string
-	// Verify verifies a request or a login at another node, because this process cannot: the key
-	// has no material, and is one With it. That node applies all checks of its edge. It answers a
-	// read; the answer to any other request is nil. Commands of such a key are verified together
-	// with their request. Errors: RemoteAnswer, and those of admission.
+	// Verify has another node verify a request or a login, if this process lacks the key's secret.
+	// Such a key comes from Key.With, which attaches the signed request. That node applies all
+	// checks of its Edge. It answers a read; the answer to any other request is nil. Commands of
+	// such a key need no Verify. Errors: RemoteAnswer, and those of admission.
 	Verify(key *directory.Key, nonce uint64) (*RemoteAnswer, error)
 	// Writable is nil while clients' commands are admitted at all. Handlers call it before they
 	// check a request's fields; admission comes after the fields.
@@ -33,39 +33,39 @@ type Commands interface {
 	// Confirmed is nil while a recent check confirmed that commands reach the one deciding process.
 	// Otherwise private reads are refused: another process may have taken over, with newer state.
 	Confirmed() error
-	// MailEnabled is nil while codes can be mailed, and where only Do can tell. Handlers call it
-	// before they check a withdrawal's fields.
+	// MailEnabled is nil while codes can be mailed, and at a follower, where only Do learns it.
+	// Handlers call it before they check a withdrawal's fields.
 	MailEnabled() error
 	// Maintenance returns the current maintenance as shown to clients, nil if there is none. Read
 	// only.
 	Maintenance() *event.Maintenance
-	// SwitchFires returns when the switch set by c, which was accepted, cancels, in Unix
-	// microseconds: later than due if a maintenance has just ended.
+	// SwitchFires returns the time in Unix microseconds at which the switch set by c will fire:
+	// later than its due time if a maintenance has just ended. c was accepted.
 	SwitchFires(c *Command) int64
-	// Do sends a command and waits for its release. The rest of its answer is then read from a
-	// state that contains its record. The caller must Free the returned command, and may no longer
-	// use c. Errors: those of admission, ErrNoMail, and ErrTimeout, after which the outcome is
-	// unknown.
+	// Do sends a command and waits for its release. Reads that complete the answer then use a state
+	// that contains the command's record. The caller must Free the returned command, and may no
+	// longer use c. Errors: those of admission, ErrNoMail, and ErrTimeout, after which the outcome
+	// is unknown.
 	Do(c *Command) (*Command, error)
-	// DoAll sends commands of one key, which carry one nonce, and waits for all of them as Do does
-	// for one. They reach their wallet together, with no other command of the account between them.
-	// An error is that of admission: nothing was sent. Otherwise each command without an outcome is
-	// nil afterwards, with its error at its index of errs. The caller must Free the others.
+	// DoAll sends commands of one key, which carry one nonce, and waits for all outcomes. They
+	// reach their wallet together, with no other command of the account between them. The returned
+	// error is one of admission: nothing was sent. Without it, a command without an outcome becomes
+	// nil, with its error at its index of errs. The caller must Free the other commands.
 	DoAll(list []*Command, errs []error) error
-	// Settle returns once all commands of the key's account that passed their gates before the call
-	// are with their wallet, or dropped. Errors: those of admission, and ErrTimeout.
-	Settle(key *directory.Key) error
-	// SessionLost notes the end of a session, after its NewSession, without waiting. A session that
-	// has ended, or never began, is ignored.
+	// DrainGates waits until every command of the key's account that passed its gate before the
+	// call is in its wallet's mailbox, or dropped. Errors: those of admission, and ErrTimeout.
+	DrainGates(key *directory.Key) error
+	// SessionLost notes the end of a session that NewSession began, without waiting. It ignores a
+	// session that has already ended, or never began.
 	SessionLost(key *directory.Key, session uint64)
 }
 
 var _ Commands = (*Engine)(nil)
 
-// AwaitKnown returns nil once the committed side has everything acknowledged before the call, by
-// any process. A process that does not get there in time cannot tell.
-func AwaitKnown(d *committed.Door) error {
-	err := d.Current()
+// AwaitCurrent waits until the committed side has every record that any process acknowledged before
+// the call. It returns ErrNotConfirmed if that takes too long.
+func AwaitCurrent(d *committed.Door) error {
+	err := d.AwaitCurrent()
 	if errors.Is(err, committed.ErrTimeout) {
 		return ErrNotConfirmed
 	}

@@ -63,7 +63,7 @@ func (c *comparison) wallet(w *wallet, v *visit, atRest bool) progress {
 // whether that was the last.
 func (c *comparison) walletSettled(w *wallet, a *state.Account, s *state.State) (done bool,
 	err error) {
-	if got, want := w.committed.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
+	if got, want := w.balances.Holdings(), a.Wallet.Holdings(); !slices.Equal(got, want) {
 		return true, walletDiffers(a, "has %+v, committed is %+v", got, want)
 	}
 	left, differ := c.open.Next(w.openOrders(), openOrdersOf(a, s), min(c.orders, openCompared))
@@ -90,14 +90,14 @@ func walletDiffers(a *state.Account, format string, args ...any) error {
 type openDetail struct {
 	Client ledger.Naming
 	Terms  ledger.Terms
-	Marks  marks
+	Flags  orderFlags
 }
 
 func (w *wallet) openOrders() compare.Side[ledger.OpenOrder] {
 	return compare.Side[ledger.OpenOrder]{After: w.open.Orders().Oldest,
 		More: func(o ledger.OpenOrder) any {
 			_, terms, _ := w.open.Find(o.ID)
-			return openDetail{w.clientIDs.Naming(o.ID), terms, w.marksOf(o.ID)}
+			return openDetail{w.clientIDs.Naming(o.ID), terms, w.flagsOf(o.ID)}
 		}}
 }
 
@@ -106,7 +106,7 @@ func openOrdersOf(a *state.Account, s *state.State) compare.Side[ledger.OpenOrde
 	return compare.Side[ledger.OpenOrder]{After: a.Open.Oldest,
 		More: func(o ledger.OpenOrder) any {
 			return openDetail{a.ClientIDs.Naming(o.ID), terms(o),
-				marksIn(s.Pair(o.Pair).Instructed(o.ID))}
+				flagsIn(s.Pair(o.Pair).Instructed(o.ID))}
 		}}
 }
 
@@ -123,9 +123,9 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 	switch pending, armed := a.Withdrawals(), a.Switches(); {
 	case w.frozen != a.Frozen:
 		return walletDiffers(a, "is frozen: %v, committed is %v", w.frozen, a.Frozen)
-	case len(pending) != len(w.pending) ||
+	case len(pending) != len(w.pendingWithdrawals) ||
 		slices.ContainsFunc(pending, func(d *state.Withdrawal) bool {
-			return w.pending[d.ID] == nil || *w.pending[d.ID] != *d
+			return w.pendingWithdrawals[d.ID] == nil || *w.pendingWithdrawals[d.ID] != *d
 		}):
 		return walletDiffers(a, "has other pending withdrawals than are committed")
 	case w.flight != nil && slices.ContainsFunc(w.reserved, func(r reservation) bool {
@@ -142,9 +142,9 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 			a.SelfTrade())
 	case !r.withdrawalIDs.Equal(a.WithdrawalIDs()):
 		return walletDiffers(a, "has other client ids of withdrawals than are committed")
-	case r.heldUs != a.Operated().HeldUs:
-		return walletDiffers(a, "holds its money until %d us, committed is %d", r.heldUs,
-			a.Operated().HeldUs)
+	case r.holdEndsUs != a.Operated().HoldEndsUs:
+		return walletDiffers(a, "holds its money until %d us, committed is %d", r.holdEndsUs,
+			a.Operated().HoldEndsUs)
 	case len(r.switches) != len(armed) || slices.ContainsFunc(armed, func(s event.Switch) bool {
 		return !slices.Contains(r.switches, s)
 	}):
@@ -160,7 +160,7 @@ func (c *comparison) walletWorking(w *wallet, a *state.Account) error {
 	return nil
 }
 
-// countOpen counts the committed open orders, with the wallet's marks.
+// countOpen counts the committed open orders, by the wallet's flags.
 func (w *wallet) countOpen(a *state.Account, pairs int) map[uint16]ordersInBook {
 	if a.Open.Len() == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (w *wallet) countOpen(a *state.Account, pairs int) map[uint16]ordersInBook 
 		}
 	}
 	if w.rare != nil {
-		for id, m := range w.marks {
+		for id, m := range w.flags {
 			n := counted[w.open.Pair(id)]
 			n.add(m, 1)
 			counted[w.open.Pair(id)] = n

@@ -93,7 +93,7 @@ func (e *Engine) lag() (records uint64, rows int64) {
 
 // These make the engine a walletOut.
 func (e *Engine) toBook(c *Command) {
-	e.root.Send(e.Numbered(c.record.Pair).Book, c)
+	e.root.Send(e.PairByNumber(c.record.Pair).Book, c)
 }
 
 func (e *Engine) toJournal(n *entry)                  { e.journal.submit(n) }
@@ -102,7 +102,7 @@ func (e *Engine) refuseClose(c *Command)              { e.registry.done(c) }
 func (e *Engine) limits() *Limits                     { return e.live.Load() }
 func (e *Engine) withdrawalPolicy() *WithdrawalPolicy { return &e.opts.Withdrawal }
 func (e *Engine) nextWithdrawal() uint64              { return e.ids.withdrawal.Add(1) }
-func (e *Engine) narrowCancelAll()                    { e.extraCancels.Add(-1) }
+func (e *Engine) returnCancelSlot()                   { e.extraCancels.Add(-1) }
 
 func (e *Engine) startSwitchGrace(timeUs int64) {
 	e.switches.wait(timeUs, e.opts.Timing.SwitchGrace.Microseconds())
@@ -125,7 +125,7 @@ func (e *Engine) onKeyRevoked(k *directory.Key) {
 	}
 }
 
-func (e *Engine) widenCancelAll() bool {
+func (e *Engine) takeCancelSlot() bool {
 	if e.extraCancels.Add(1) <= int64(e.limits().InFlight) {
 		return true
 	}
@@ -136,12 +136,12 @@ func (e *Engine) widenCancelAll() bool {
 // Code returns the code that confirms a withdrawal.
 func (e *Engine) Code(w *state.Withdrawal) string { return e.sealer.Code(e.history, w) }
 
-func (e *Engine) codeFits(w *state.Withdrawal, code string) bool {
+func (e *Engine) codeMatches(w *state.Withdrawal, code string) bool {
 	return e.sealer.CodeFits(e.history, w, code)
 }
 
-// Current implements Commands.
-func (e *Engine) Current() error { return AwaitKnown(e.Door) }
+// AwaitCurrent implements Commands.
+func (e *Engine) AwaitCurrent() error { return AwaitCurrent(e.Door) }
 
 // Challenge implements Commands.
 func (e *Engine) Challenge() string { return NewChallenge() }

@@ -7,14 +7,13 @@ import (
 
 // An entry is one record in flight through the journal. The deciding actor fills the record,
 // encodes it and submits the entry; the journal, its release and settlement read nothing else. Most
-// entries lie in the memory of their command. Entries such as an expiry or a triggered stop have no
-// command.
+// entries are part of their Command. An expiry or a triggered stop has no command.
 type entry struct {
 	record  event.Record  // complete effects
 	encoded []byte        // the record's bytes; submit copies them
 	trace   metrics.Trace // zero: not traced
 	command *Command      // to answer at the release; nil: none
-	unit    *unit         // returned to its book at the release; nil: none
+	own     *ownEntry     // returned to its book at the release; nil: none
 }
 
 // encode writes the record's bytes: the last step before submit.
@@ -27,9 +26,9 @@ func (n *entry) begin(kind event.Kind, pair uint16, timeUs int64, operator strin
 	return r
 }
 
-// A unit is an entry that a book makes without a command. Its release returns it to the book.
-type unit struct {
+// An ownEntry is an entry that a book makes without a command. Its release returns it to the book.
+type ownEntry struct {
 	entry
-	triggers bool // it is a triggered order
-	shared   bool // it holds a slot shared by all books
+	isTrigger       bool // its record is a triggered order
+	holdsSharedSlot bool // it holds one of the slots that all books share
 }

@@ -27,12 +27,12 @@ func TestANewAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 		b.expect(b.confirm(1, first), "status 20")
 
 		a := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@new.example"))
-		if in := time.Until(time.UnixMicro(a.HeldUs)); in <= withdrawalHold-time.Hour ||
-			in > withdrawalHold || a.Before != "ann@example.org" {
-			t.Errorf("the hold ends in %v, the address before was %q", in, a.Before)
+		if in := time.Until(time.UnixMicro(a.HoldEndsUs)); in <= withdrawalHold-time.Hour ||
+			in > withdrawalHold || a.PreviousEmail != "ann@example.org" {
+			t.Errorf("the hold ends in %v, the address before was %q", in, a.PreviousEmail)
 		}
 		approve := func() string {
-			return outcomeOf(b.e.MoveWithdrawal("ops", 1, event.WithdrawalApproved, "wire"))
+			return outcomeOf(b.e.SetWithdrawalStatus("ops", 1, event.WithdrawalApproved, "wire"))
 		}
 		// after the hold a code mailed to the previous address is void, also in the wallet alone
 		b.expect(outcomeOf(b.e.Do(pastHold(NewConfirmation(b.key, b.next(), 4, fourth)))),
@@ -45,16 +45,16 @@ func TestANewAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 			b.restart()
 		}
 		c, err := b.e.Do(NewWithdrawal(b.key, b.next(), 1, coin, "there"))
-		if err != nil || c.HeldUs() != a.HeldUs {
-			t.Fatalf("the refusal says that the hold ends at %d, not %d: %v", c.HeldUs(), a.HeldUs,
-				err)
+		if err != nil || c.HoldEndsUs() != a.HoldEndsUs {
+			t.Fatalf("the refusal says that the hold ends at %d, not %d: %v", c.HoldEndsUs(),
+				a.HoldEndsUs, err)
 		}
 		c.Free()
 		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 3))), "status 50")
 
 		mailedTo := func(to string) bool {
 			return slices.ContainsFunc(b.post.delivered(), func(m Mail) bool {
-				return m.To == to && m.Account == "ann" && m.Change.HeldUs == a.HeldUs &&
+				return m.To == to && m.Account == "ann" && m.Change.HoldEndsUs == a.HoldEndsUs &&
 					(m.Change.Kind == state.NewAddress) == (to == "ann@new.example")
 			})
 		}
@@ -70,7 +70,7 @@ func TestANewAddressHoldsWithdrawalsAlsoOverARestart(t *testing.T) {
 			codeOf(t, b.e, 2))))), "status 20")
 		b.expect(outcomeOf(b.e.Do(pastHold(NewWithdrawal(b.key, b.next(), 1, coin, "there")))),
 			"withdraw 5")
-		b.expect(outcomeOf(b.e.MoveWithdrawal("ops", 1, event.WithdrawalRefused, "no")),
+		b.expect(outcomeOf(b.e.SetWithdrawalStatus("ops", 1, event.WithdrawalRefused, "no")),
 			"status 40")
 	})
 }
@@ -88,22 +88,22 @@ func TestAnAddressThatChangesNothingBeginsNoHold(t *testing.T) {
 			}
 		}
 		b.expect(b.ask(coin), "withdraw 1")
-		repeat := func(address string, heldUs int64) {
+		repeat := func(address string, holdEndsUs int64) {
 			t.Helper()
 			a := must[Admin](t)(b.e.SetEmail("ops", "ann", address))
-			if !a.Repeated || a.Before != address || a.HeldUs != heldUs {
-				t.Errorf("the same address: %+v, want a hold until %d", a, heldUs)
+			if !a.Repeated || a.PreviousEmail != address || a.HoldEndsUs != holdEndsUs {
+				t.Errorf("the same address: %+v, want a hold until %d", a, holdEndsUs)
 			}
 		}
 		repeat("ann@example.org", 0)
 		now := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@new.example"))
-		repeat("ann@new.example", now.HeldUs)
+		repeat("ann@new.example", now.HoldEndsUs)
 		first := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@newer.example"))
 		time.Sleep(time.Microsecond)
 		second := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@newest.example"))
-		if second.HeldUs <= first.HeldUs {
-			t.Errorf("a second change ends the hold at %d, the first at %d", second.HeldUs,
-				first.HeldUs)
+		if second.HoldEndsUs <= first.HoldEndsUs {
+			t.Errorf("a second change ends the hold at %d, the first at %d", second.HoldEndsUs,
+				first.HoldEndsUs)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestAHoldUsesTheCurrentClock(t *testing.T) {
 		}
 		c.Free()
 		a := must[Admin](t)(b.e.SetEmail("ops", "ann", "ann@new.example"))
-		if in := time.Until(time.UnixMicro(a.HeldUs)); in > withdrawalHold {
+		if in := time.Until(time.UnixMicro(a.HoldEndsUs)); in > withdrawalHold {
 			t.Errorf("the hold ends in %v", in)
 		}
 		b.expect(b.ask(coin), "refused for 22")

@@ -210,7 +210,7 @@ func (g *gated) operating(first, second func() error) (<-chan string, <-chan str
 	one := g.begin(command(first))
 	eventually(g.t, "the first is at the store", g.held)
 	two := g.begin(command(second))
-	eventually(g.t, "two are in flight", func() bool { return g.e.operating.Load() == 2 })
+	eventually(g.t, "two are in flight", func() bool { return g.e.operatorInFlight.Load() == 2 })
 	return one, two
 }
 

@@ -213,7 +213,7 @@ func (c *recordedClient) unsigned(e *Engine,
 	move := func(to uint8) func() (lineartest.Result, error) {
 		return func() (lineartest.Result, error) {
 			return r.commanded(e, o, func() (*Command, error) {
-				return e.MoveWithdrawal("test", withdrawal, to, "")
+				return e.SetWithdrawalStatus("test", withdrawal, to, "")
 			})
 		}
 	}

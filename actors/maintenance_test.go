@@ -103,13 +103,13 @@ func TestMaintenanceWaitsForTheEndOfTheOneBefore(t *testing.T) {
 		wantOutcome(t, "maintaining", <-g.maintaining(over, true), ErrNotQuiet.Error())
 		next := g.maintaining(context.Background(), true)
 		silent(t, "maintenance before the end of the one before", next)
-		if n := g.e.operating.Load(); n != 1 || !g.closed() {
+		if n := g.e.operatorInFlight.Load(); n != 1 || !g.closed() {
 			t.Errorf("%d commands of operators are in flight, closed: %v", n, g.closed())
 		}
 		g.letGo()
-		if got := <-next; got != accepted || !g.closed() || g.e.changing.Load() != 0 {
+		if got := <-next; got != accepted || !g.closed() || g.e.maintenanceChanges.Load() != 0 {
 			t.Errorf("it is %s, closed: %v, %d are in flight", got, g.closed(),
-				g.e.changing.Load())
+				g.e.maintenanceChanges.Load())
 		}
 	})
 }

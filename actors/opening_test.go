@@ -160,7 +160,7 @@ func TestASettlementInAWalletsFirstStateCountsOnce(t *testing.T) {
 	}
 	w.receiveEarly(&wallet{account: account, applied: 3})
 	want := money.Amount(2 * coin).Balance()
-	if got := w.committed.Get(1).Balance; got.Cmp(want) != 0 || w.applied != 5 ||
+	if got := w.balances.Get(1).Balance; got.Cmp(want) != 0 || w.applied != 5 ||
 		account.WalletBegan() != 3 {
 		t.Errorf("the wallet has %v at %d, and began at %d", got, w.applied, account.WalletBegan())
 	}

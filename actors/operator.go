@@ -24,7 +24,7 @@ func (e *Engine) toRegistry(kind event.Kind, operator string, decide decider,
 	c.admin, c.operator, c.decide = a, operator, decide
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
-		err = e.TurnAway(err)
+		err = e.CountRefusal(err)
 		return func() (Admin, error) { return a, err }
 	}
 	e.registry.enter(c)
@@ -49,7 +49,7 @@ func (e *Engine) sendToWallet(c *Command, operator string, account uint32) error
 	c.account, c.operator = e.dir.Account(account), operator
 	if err := e.admitOperator(c); err != nil {
 		c.Free()
-		return e.TurnAway(err)
+		return e.CountRefusal(err)
 	}
 	e.toWallet(c.account, c)
 	return nil
@@ -63,7 +63,7 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 		return nil, err
 	}
 	if q.Account == 0 {
-		return nil, refusef("order %d is not open", order)
+		return nil, requestErrorf("order %d is not open", order)
 	}
 	c := newCommand(event.KindCancel)
 	c.order.id = order
@@ -76,8 +76,8 @@ func (e *Engine) OperatorCancel(operator string, order uint64) (*Command, error)
 func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount money.Amount,
 	reason string, reference event.ClientID) (*Command, error) {
 	if amount < 1 || reason == "" || len(reason) > MaxDetails || reference.IsZero() {
-		return nil, refusef("an adjustment is of an amount above 0, with a reference and a reason "+
-			"of at most %d bytes", MaxDetails)
+		return nil, requestErrorf("an adjustment is of an amount above 0, with a reference and a "+
+			"reason of at most %d bytes", MaxDetails)
 	}
 	c := newCommand(event.KindAdjusted)
 	c.withdrawal = withdrawalRequest{currency: currency, amount: amount, details: reason,
@@ -85,44 +85,45 @@ func (e *Engine) Adjust(operator string, account uint32, currency uint16, amount
 	return e.askWallet(c, operator, account)
 }
 
-// MoveWithdrawal approves or refuses a withdrawal; its owner sees the details: the reason of a
+// SetWithdrawalStatus approves or refuses a withdrawal; its owner sees the details: the reason of a
 // refusal, or the paying transaction. The caller must Free the command. RefusedWithdrawal: the
 // status does not allow it. RefusedFrozen: an approval for a frozen account.
-func (e *Engine) MoveWithdrawal(operator string, withdrawal uint64, to uint8,
+func (e *Engine) SetWithdrawalStatus(operator string, withdrawal uint64, to uint8,
 	details string) (*Command, error) {
-	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal, to: to, details: details})
+	return e.setStatusAsOperator(operator,
+		withdrawalRequest{id: withdrawal, nextStatus: to, details: details})
 }
 
-// ApproveDespiteFreeze is MoveWithdrawal that also approves for a frozen account. A freeze is
+// ApproveDespiteFreeze is SetWithdrawalStatus that also approves for a frozen account. A freeze is
 // logged before the approval is sent to the store.
 func (e *Engine) ApproveDespiteFreeze(operator string, withdrawal uint64,
 	details string) (*Command, error) {
-	return e.moveAsOperator(operator, withdrawalRequest{id: withdrawal,
-		to: event.WithdrawalApproved, details: details, despiteFreeze: true})
+	return e.setStatusAsOperator(operator, withdrawalRequest{id: withdrawal,
+		nextStatus: event.WithdrawalApproved, details: details, despiteFreeze: true})
 }
 
 // logDespiteFreeze logs an operator's approval despite a freeze. The wallet calls it before it
 // submits the record, so each approval is logged, even if the operator never receives the outcome.
 func (e *Engine) logDespiteFreeze(c *Command) {
 	e.log.Warn("a withdrawal of a frozen account is approved, as the operator insists", "operator",
-		c.operator, "withdraw", c.record.WithdrawalMoved.ID, "account", c.account.Name)
+		c.operator, "withdraw", c.record.WithdrawalStatus.ID, "account", c.account.Name)
 }
 
-func (e *Engine) moveAsOperator(operator string, req withdrawalRequest) (*Command, error) {
-	switch to := req.to; {
+func (e *Engine) setStatusAsOperator(operator string, req withdrawalRequest) (*Command, error) {
+	switch to := req.nextStatus; {
 	case to != event.WithdrawalApproved && to != event.WithdrawalRefused:
-		return nil, refusef("a withdrawal is approved or refused, not given status %d", to)
+		return nil, requestErrorf("a withdrawal is approved or refused, not given status %d", to)
 	case len(req.details) > MaxDetails:
-		return nil, refusef("details have at most %d bytes", MaxDetails)
+		return nil, requestErrorf("details have at most %d bytes", MaxDetails)
 	}
 	q := &committed.PendingWithdrawal{ID: req.id}
 	if err := e.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
 	if !q.Found {
-		return nil, refusef("there is no pending withdrawal %d", req.id)
+		return nil, requestErrorf("there is no pending withdrawal %d", req.id)
 	}
-	c := newCommand(event.KindWithdrawalMoved)
+	c := newCommand(event.KindWithdrawalStatus)
 	c.withdrawal = req
 	return e.askWallet(c, operator, q.Withdrawal.Account)
 }

@@ -21,17 +21,17 @@ func (e *Engine) OperatorCancelAll(ctx context.Context, operator, account,
 	var p *directory.Pair
 	if pair != "" {
 		if p = e.PairNamed(pair); p == nil {
-			return nil, refusef("%s", e.NoPair(pair))
+			return nil, requestErrorf("%s", e.NoPair(pair))
 		}
 		q.Pair = p.Number
 	} else if account == "" {
-		return nil, refusef("name an account or a pair")
+		return nil, requestErrorf("name an account or a pair")
 	}
 	if err := e.Ask(q, nil, 0); err != nil {
 		return nil, err
 	}
 	if q.Unknown {
-		return nil, refusef("there is no account %.80q", account)
+		return nil, requestErrorf("there is no account %.80q", account)
 	}
 	return e.cancelAllOf(ctx, operator, q.IDs, p)
 }

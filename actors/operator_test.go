@@ -42,7 +42,7 @@ func TestEveryActionOfAnOperatorIsLogged(t *testing.T) {
 				"BTC_EUR")); fmt.Sprint(orders) != "[3]" && len(orders) != 1 {
 			t.Errorf("cancelled are %v", orders)
 		}
-		must[*Command](t)(b.e.MoveWithdrawal("eve", 1, event.WithdrawalApproved, "")).Free()
+		must[*Command](t)(b.e.SetWithdrawalStatus("eve", 1, event.WithdrawalApproved, "")).Free()
 		must[Admin](t)(b.e.Halt("eve", "BTC_USD", true))
 		must[Admin](t)(b.e.Freeze("eve", "ann", true))
 		must[*Command](t)(b.e.ApproveDespiteFreeze("eve", 2, "")).Free()
@@ -231,10 +231,10 @@ func TestAnAuditNamesEachPlaceThatDiffersInMemory(t *testing.T) {
 			}
 		}
 		f(func(*teller) {})
-		f(decided(func(w *wallet) { w.committed.Apply(&one) }), "account ann: its wallet has [")
+		f(decided(func(w *wallet) { w.balances.Apply(&one) }), "account ann: its wallet has [")
 		f(decided(func(w *wallet) { w.nonces[0].greatest-- }),
 			"account ann: its wallet has taken nonce 1 of key number 1, committed is 2")
-		f(decided(func(w *wallet) { w.pending[1].Tries++ }),
+		f(decided(func(w *wallet) { w.pendingWithdrawals[1].Tries++ }),
 			"account ann: its wallet has other pending withdrawals than are committed")
 		f(decided(func(w *wallet) { w.open.Remove(1) }),
 			"account ann: of its open orders its wallet has nothing where committed is order")

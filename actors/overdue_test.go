@@ -238,7 +238,7 @@ func TestOthersAreServedBetweenTheCancelsOfASwitch(t *testing.T) {
 		g.fired()
 		eventually(t, "all is released", g.e.quiet)
 		list := g.records()
-		swept, placed := placesOf(list, event.KindSwept), placesOf(list, event.KindOrder)
+		swept, placed := placesOf(list, event.KindSwitchCancel), placesOf(list, event.KindOrder)
 		if len(placed) != 1 || len(swept) != n || placed[0] > swept[cancelAllWidth] {
 			t.Errorf("the order is record %v among %d cancels, the first %d of which end with %d",
 				placed, len(swept), cancelAllWidth, swept[cancelAllWidth])

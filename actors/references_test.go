@@ -43,7 +43,7 @@ func TestTheRegistryDoesNotWaitForTheStoresAnswer(t *testing.T) {
 		must[Admin](t)(g.e.CreateAccount("test", "ben", ""))
 		g.ends("an order", g.placing(g.sell(coin)), accepted)
 		g.ends("a wrong deposit", g.deposit("", coin), "a reference has 1 to 128 bytes")
-		eventually(t, "all are in flight", func() bool { return g.e.operating.Load() == 4 })
+		eventually(t, "all are in flight", func() bool { return g.e.operatorInFlight.Load() == 4 })
 		if n := g.lookups(); n != 2 {
 			t.Errorf("the store is asked %d times", n)
 		}

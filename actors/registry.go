@@ -128,7 +128,7 @@ func (g *registry) decide(c *Command) bool {
 		}
 	}
 	if c.kind == event.KindEmail { // by the current clock: an earlier one may have been ahead
-		c.admin.HeldUs = c.timeUs + withdrawalHold.Microseconds()
+		c.admin.HoldEndsUs = c.timeUs + withdrawalHold.Microseconds()
 	}
 	// A halt has the time of its pair, which its book holds. A later time from a wrong clock would
 	// expire the pair's orders.

@@ -23,7 +23,7 @@ var (
 func (g *registry) openAccount(name string) (*state.Account, error) {
 	a, err := g.anyAccount(name)
 	if err == nil && a.Operated().ClosedUs != 0 {
-		return nil, refusef("account %s is closed", name)
+		return nil, requestErrorf("account %s is closed", name)
 	}
 	return a, err
 }
@@ -32,7 +32,7 @@ func (g *registry) anyAccount(name string) (*state.Account, error) {
 	if a := g.committed.State().AccountByName(name); a != nil {
 		return a, nil
 	}
-	return nil, refusef("there is no account %.80q", name)
+	return nil, requestErrorf("there is no account %.80q", name)
 }
 
 // CreateAccount opens an account.
@@ -47,13 +47,13 @@ func (g *registry) account(c *Command) (submit bool, err error) {
 	switch {
 	case !nameForm.MatchString(a.Account):
 		return false,
-			refusef(
+			requestErrorf(
 				"account name %.80q: 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a "+
 					"letter or a digit", a.Account)
 	case a.Email != "" && !isEmail(a.Email):
-		return false, refusef("%.80q is not an e-mail address", a.Email)
+		return false, requestErrorf("%.80q is not an e-mail address", a.Email)
 	case s.AccountByName(a.Account) != nil:
-		return false, refusef("account %s exists already", a.Account)
+		return false, requestErrorf("account %s exists already", a.Account)
 	case n >= g.limits().Accounts:
 		return false, limitf("there are %d accounts, no more are allowed", n)
 	}
@@ -76,9 +76,9 @@ func (e *Engine) CreateKey(operator, account, public, secret string, permissions
 func (e *Engine) CreateParallelKey(operator, account, public, secret string, permissions uint8,
 	allow []string, nonces int) (Admin, error) {
 	a := Admin{Account: account, Key: public, Secret: secret, Permissions: permissions,
-		Allow: allow, Parallel: nonces}
+		Allow: allow, NonceWindow: nonces}
 	if nonces < 1 || nonces > event.MaxParallel {
-		return a, refusef("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
+		return a, requestErrorf("a key for parallel use keeps 1 to %d nonces", event.MaxParallel)
 	}
 	return e.askRegistry(event.KindKey, operator, (*registry).key, a)
 }
@@ -97,36 +97,36 @@ func (g *registry) key(c *Command) (submit bool, err error) {
 	}
 	switch {
 	case !keyForm.MatchString(a.Key):
-		return false, refusef("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
+		return false, requestErrorf("key %.80q: 4 to 64 letters, digits, '.', '_' and '-'", a.Key)
 	case s.KeyByName(a.Key) != nil:
-		return false, refusef("key %s exists already", a.Key)
+		return false, requestErrorf("key %s exists already", a.Key)
 	case a.Permissions == 0 || a.Permissions&^event.AllPermissions != 0:
 		return false,
-			refusef("a key needs at least one of the permissions read, trade and withdraw")
+			requestErrorf("a key needs at least one of the permissions read, trade and withdraw")
 	case live >= g.limits().KeysPerAccount:
 		return false, limitf("account %s has %d keys, no more are allowed: revoke one",
 			account.Name, live)
 	case len(a.Allow) > 100:
-		return false, refusef("at most 100 address prefixes for a key")
+		return false, requestErrorf("at most 100 address prefixes for a key")
 	}
 	for i, prefix := range a.Allow {
 		p, err := parsePrefix(prefix)
 		switch {
 		case err != nil:
-			return false, refusef("%.80q is not an address or a CIDR prefix such as 10.0.0.0/8",
-				prefix)
+			return false, requestErrorf(
+				"%.80q is not an address or a CIDR prefix such as 10.0.0.0/8", prefix)
 		// a slip would allow far more addresses than the operator meant
 		case p != p.Masked():
-			return false,
-				refusef("%.80q has bits set after its prefix: write %s, or %s for the one address",
-					prefix, p.Masked(), p.Addr())
+			return false, requestErrorf(
+				"%.80q has bits set after its prefix: write %s, or %s for the one address",
+				prefix, p.Masked(), p.Addr())
 		}
 		a.Allow[i] = p.String()
 	}
 	g.keys++
 	k := &c.record.Key
 	*k = event.Key{Number: uint32(len(s.Keys()) + g.keys), Account: account.ID, Key: a.Key,
-		Permissions: a.Permissions, Allow: a.Allow, Parallel: uint16(a.Parallel),
+		Permissions: a.Permissions, Allow: a.Allow, NonceWindow: uint16(a.NonceWindow),
 		SealedBy: g.sealer.ID()}
 	k.Sealed = g.sealer.Seal([]byte(a.Secret), k.Bound())
 	return true, nil
@@ -156,11 +156,11 @@ func (g *registry) revoke(c *Command) (submit bool, err error) {
 	s := g.committed.State()
 	k := s.KeyByName(c.admin.Key)
 	if k == nil {
-		return false, refusef("there is no key %.80q", c.admin.Key)
+		return false, requestErrorf("there is no key %.80q", c.admin.Key)
 	}
 	c.admin.Account = s.Account(k.Account).Name
 	if k.Revoked {
-		return false, refusef("key %s is revoked already", c.admin.Key)
+		return false, requestErrorf("key %s is revoked already", c.admin.Key)
 	}
 	c.record.KeyRevoked = event.KeyRevoked{Number: k.Number}
 	return true, nil
@@ -178,11 +178,11 @@ func (e *Engine) Deposit(operator, account, currency string, amount money.Amount
 func (g *registry) depositable(a *Admin) error {
 	switch {
 	case g.CurrencyNumber(a.Currency) == 0:
-		return refusef("%s", g.NoCurrency(a.Currency))
+		return requestErrorf("%s", g.NoCurrency(a.Currency))
 	case a.amount <= 0:
-		return refusef("the amount of a deposit is above 0")
+		return requestErrorf("the amount of a deposit is above 0")
 	case a.Reference == "" || len(a.Reference) > MaxReference:
-		return refusef("a reference has 1 to %d bytes", MaxReference)
+		return requestErrorf("a reference has 1 to %d bytes", MaxReference)
 	}
 	return nil
 }
@@ -201,10 +201,9 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	a.AccountID = account.ID
 	if d := &a.lookup.Deposit; d.ID != 0 {
 		if d.Account != account.ID || d.Currency != currency || d.Amount != a.amount {
-			return false,
-				refusef("reference %q belongs to deposit %d, which is another one: %v %s to %s",
-					a.Reference, d.ID, d.Amount, g.CurrencyCode(d.Currency),
-					s.Account(d.Account).Name)
+			return false, requestErrorf(
+				"reference %q belongs to deposit %d, which is another one: %v %s to %s",
+				a.Reference, d.ID, d.Amount, g.CurrencyCode(d.Currency), s.Account(d.Account).Name)
 		}
 		a.Deposit, a.Repeated = d.ID, true
 		return false, nil
@@ -227,9 +226,9 @@ func (g *registry) deposit(c *Command) (submit bool, err error) {
 	return true, nil
 }
 
-// SetEmail changes an account's e-mail address, and holds its withdrawals until HeldUs of the
-// answer. The current address changes nothing: the answer is Repeated, and HeldUs is the end of the
-// last change's hold, 0 if there was none.
+// SetEmail changes an account's e-mail address, and holds its withdrawals until HoldEndsUs of the
+// answer. The current address changes nothing: the answer is Repeated, and HoldEndsUs is the end of
+// the last change's hold, 0 if there was none.
 func (e *Engine) SetEmail(operator, account, email string) (Admin, error) {
 	return e.askRegistry(event.KindEmail, operator, (*registry).email,
 		Admin{Account: account, Email: email})
@@ -243,14 +242,15 @@ func (g *registry) email(c *Command) (submit bool, err error) {
 	case err != nil:
 		return false, err
 	case !isEmail(a.Email):
-		return false, refusef("email: %.80q is not an e-mail address", a.Email)
+		return false, requestErrorf("email: %.80q is not an e-mail address", a.Email)
 	}
-	a.AccountID, a.Before = account.ID, account.Email
+	a.AccountID, a.PreviousEmail = account.ID, account.Email
 	if a.Repeated = account.Email == a.Email; a.Repeated {
-		a.HeldUs = account.Operated().HeldUs // unchanged: no new hold begins
+		a.HoldEndsUs = account.Operated().HoldEndsUs // unchanged: no new hold begins
 		return false, nil
 	}
-	c.record.Email = event.Email{Account: account.ID, Address: a.Email} // its wallet sets HeldUs
+	// its wallet sets HoldEndsUs
+	c.record.Email = event.Email{Account: account.ID, Address: a.Email}
 	return true, nil
 }
 
@@ -275,7 +275,7 @@ func (g *registry) closeAccount(c *Command) (submit bool, err error) {
 		c.admin.Repeated = true
 		return false, nil
 	case account.Name == directory.FeeAccount:
-		return false, refusef("account %s gets the fees of all trades, so it is not closed",
+		return false, requestErrorf("account %s gets the fees of all trades, so it is not closed",
 			directory.FeeAccount)
 	}
 	c.record.AccountClosed = event.AccountClosed{Account: account.ID}

@@ -26,7 +26,7 @@ func (g *registry) halt(c *Command) (submit bool, err error) {
 	a := &c.admin
 	p := g.PairNamed(a.Pair)
 	if p == nil {
-		return false, refusef("%s", g.NoPair(a.Pair))
+		return false, requestErrorf("%s", g.NoPair(a.Pair))
 	}
 	c.pair, c.record.Pair = p, p.Number
 	a.Repeated = g.committed.State().Pair(p.Number).Halted == a.On
@@ -89,7 +89,7 @@ func (g *registry) ownFees(c *Command) (submit bool, err error) {
 	}
 	p := g.PairNamed(a.Pair)
 	if p == nil {
-		return false, refusef("%s", g.NoPair(a.Pair))
+		return false, requestErrorf("%s", g.NoPair(a.Pair))
 	}
 	a.AccountID = account.ID
 	f := event.Fees{Account: account.ID, Own: a.fees != nil}
@@ -116,9 +116,9 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	a := Admin{On: m.On, Message: m.Message, AllowCancels: m.Cancels}
 	switch {
 	case len(m.Message) > MaxMessage:
-		return a, refusef("a message has at most %d bytes", MaxMessage)
+		return a, requestErrorf("a message has at most %d bytes", MaxMessage)
 	case m.Cancels && !m.On:
-		return a, refusef("clients may cancel in a maintenance that is on")
+		return a, requestErrorf("clients may cancel in a maintenance that is on")
 	}
 	select {
 	case e.maintaining <- struct{}{}:
@@ -126,7 +126,7 @@ func (e *Engine) SetMaintenance(ctx context.Context, operator string,
 	case <-ctx.Done():
 		return a, ErrNotQuiet
 	}
-	if err := e.awaitZero(ctx, &e.changing); err != nil {
+	if err := e.awaitZero(ctx, &e.maintenanceChanges); err != nil {
 		return a, err
 	}
 	before, closed := e.maintenance.Load(), &event.Maintenance{On: true, Message: m.Message}
@@ -184,7 +184,7 @@ func (e *Engine) Note(operator, text string) (wait func() error) {
 		text = strings.ToValidUTF8(text[:event.MaxNote-len("...")], "") + "..."
 	}
 	if text == "" {
-		return func() error { return refusef("a note must not be empty") }
+		return func() error { return requestErrorf("a note must not be empty") }
 	}
 	answer := e.toRegistry(event.KindNote, operator, (*registry).note,
 		Admin{Message: text})

@@ -20,8 +20,8 @@ func (e *Engine) release(b *batch) {
 			e.meter.Traced(&n.trace, b.appending, b.durable)
 		}
 		switch c := n.command; {
-		case n.unit != nil:
-			e.root.Send(e.Numbered(n.record.Pair).Book, n.unit)
+		case n.own != nil:
+			e.root.Send(e.PairByNumber(n.record.Pair).Book, n.own)
 		case c == nil: // no client awaits it
 		case c.partOf != nil:
 			e.toWallet(c.account, &releasedCancel{c})
@@ -61,7 +61,7 @@ func (e *Engine) count(b *batch) {
 // finish returns a command's slot and answers: from here on the handler owns the command. One
 // without a handler is freed.
 func (e *Engine) finish(c *Command, o Outcome) {
-	e.giveBack(c)
+	e.returnSlot(c)
 	if c.internal {
 		c.Free()
 		return
@@ -77,7 +77,7 @@ func (e *Engine) settle(seq uint64, n *entry) {
 	r, c := &n.record, n.command
 	var base, quote uint16
 	if r.Pair != 0 {
-		p := e.Numbered(r.Pair)
+		p := e.PairByNumber(r.Pair)
 		base, quote = p.BaseNumber, p.QuoteNumber
 	}
 	list := e.ledgerSettler.Settle(r, base, quote)
@@ -89,13 +89,13 @@ func (e *Engine) settle(seq uint64, n *entry) {
 		}
 		own := c != nil && c.account != nil && t.Account == c.account.ID
 		m := settlements.Get().(*settled)
-		m.seq, m.timeUs, m.accepted, m.command = seq, r.TimeUs, acceptedOrder{}, ownCommand{}
+		m.seq, m.timeUs, m.accepted, m.command = seq, r.TimeUs, acceptedOrder{}, inFlightPart{}
 		t.CopyTo(&m.settlement)
 		if i == 0 { // the acting account
 			m.accepted = acceptedBy(r)
 		}
 		if own {
-			m.command = c.own()
+			m.command = c.inFlightPart()
 		}
 		e.root.Send(wallet, m)
 	}

@@ -84,16 +84,16 @@ type switchRequest struct {
 	instead uint64        // SessionBegins: the session that it replaces; 0: none
 }
 
-// A withdrawalRequest holds the fields of a KindWithdrawal or a KindWithdrawalMoved.
+// A withdrawalRequest holds the fields of a KindWithdrawal or a KindWithdrawalStatus.
 type withdrawalRequest struct {
-	id       uint64
-	currency uint16
-	amount   money.Amount
-	address  string
-	clientID event.ClientID // zero: none
-	to       uint8          // KindWithdrawalMoved: the next status
-	code     string         // from its owner, to confirm it
-	details  string         // from an operator, on a refusal
+	id         uint64
+	currency   uint16
+	amount     money.Amount
+	address    string
+	clientID   event.ClientID // zero: none
+	nextStatus uint8          // KindWithdrawalStatus: the next status
+	code       string         // from its owner, to confirm it
+	details    string         // from an operator, on a refusal
 
 	despiteFreeze bool // from an operator, on an approval
 }

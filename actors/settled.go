@@ -14,7 +14,7 @@ type settled struct {
 	timeUs     int64 // of the record
 	settlement ledger.Settlement
 	accepted   acceptedOrder
-	command    ownCommand
+	command    inFlightPart
 }
 
 var settlements = sync.Pool{New: func() any { return new(settled) }}
@@ -25,9 +25,9 @@ type acceptedOrder struct {
 	id       uint64 // 0: no such order
 	pair     uint16
 	side     trading.Side
-	marks    marks
+	flags    orderFlags
 	rests    bool // it is open after the record
-	again    bool // it was open before
+	wasOpen  bool // it was open before
 	clientID event.ClientID
 	terms    ledger.Terms
 }
@@ -40,26 +40,26 @@ func acceptedBy(r *event.Record) acceptedOrder {
 	switch r.Kind {
 	case event.KindOrder:
 	case event.KindInstructed:
-		a.marks = marksFor(&r.Instructions, trading.Trigger{})
+		a.flags = flagsFor(&r.Instructions, trading.Trigger{})
 	case event.KindStop:
-		a.marks = marksFor(&r.Instructions, r.Trigger)
+		a.flags = flagsFor(&r.Instructions, r.Trigger)
 	case event.KindAmended:
-		a.again, a.marks = true, marksFor(&r.Instructions, r.Trigger)
+		a.wasOpen, a.flags = true, flagsFor(&r.Instructions, r.Trigger)
 	case event.KindTriggered: // its trigger, and that of its OCO half, is used up
-		a.again = true
-		a.marks = marksFor(&r.Instructions, trading.Trigger{}) &^ marksStop
+		a.wasOpen = true
+		a.flags = flagsFor(&r.Instructions, trading.Trigger{}) &^ flagStop
 	default:
 		return acceptedOrder{}
 	}
 	return a
 }
 
-// ownCommand holds the wallet's reservations for an entry's command.
-type ownCommand struct {
+// inFlightPart holds what the wallet takes back when a command is released.
+type inFlightPart struct {
 	ticket       uint64 // 0: no command, or another account's
-	hadOrder     bool   // an order was in flight, accepted or refused
+	countedOrder bool   // an order that newOrders counts
 	reserved     reservation
 	pair         uint16 // of the order in flight, or the one to change
-	countedMarks marks
+	countedFlags orderFlags
 	amendedOrder uint64 // the order to change; 0: none
 }

@@ -129,7 +129,7 @@ func (s *sim) checkNonceTaken(q *played) {
 // checkReadNonceTaken is checkNonceTaken for a read. again: a command of the same batch has taken
 // it.
 func (s *sim) checkReadNonceTaken(l *life, key *directory.Key, nonce, before uint64, again bool) {
-	if key.Parallel > 0 {
+	if key.NonceWindow > 0 {
 		at := spec.KeyNonce{Key: key.Number, Nonce: nonce}
 		if l.tookOnce[at] && !again {
 			s.violate("engine %d takes nonce %d of %s twice", l.number, nonce, key.Public)
@@ -197,8 +197,8 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 		j := &r.Adjusted
 		asked = j.Account == q.adjusts && j.Currency == q.number && j.Amount == q.amount &&
 			j.ClientID == q.withdrawalID && r.Operator == "op"
-	case event.KindWithdrawalMoved:
-		m := &r.WithdrawalMoved
+	case event.KindWithdrawalStatus:
+		m := &r.WithdrawalStatus
 		asked = m.ID == q.id && m.To == q.to && (q.key == nil || m.Account == q.account)
 		s.movedAsOperator(q, m)
 		if m.To == event.WithdrawalVerified {
@@ -212,7 +212,7 @@ func (s *sim) accepted(q *played, seq uint64, r *event.Record) {
 
 // movedAsOperator checks that no money has left an account whose freeze was acknowledged before,
 // unless the operator allowed that.
-func (s *sim) movedAsOperator(q *played, m *event.WithdrawalMoved) {
+func (s *sim) movedAsOperator(q *played, m *event.WithdrawalStatus) {
 	name := s.model.Accounts[m.Account-1].Name
 	switch {
 	case q.key != nil:
@@ -316,7 +316,7 @@ func (s *sim) isUnfounded(q *played, seq uint64, c *Command) bool {
 		w := s.model.Withdrawals[q.id]
 		return w == nil || w.Tries < s.options.Withdrawal.CodeTries
 	case event.RefusedHeld:
-		return c.Record().TimeUs >= a.HeldUs || q.to == event.WithdrawalRefused ||
+		return c.Record().TimeUs >= a.HoldEndsUs || q.to == event.WithdrawalRefused ||
 			q.to == event.WithdrawalCancelled
 	case event.RefusedKey:
 		return !s.model.Keys[f.Key-1].Revoked
@@ -349,14 +349,14 @@ func (s *sim) wasOpen(q *played, seq uint64) bool {
 		for _, order := range q.l.named[:q.namedBefore] {
 			if order.account == q.account && order.id == q.named &&
 				order.at.Key == q.key.Number && order.at.Nonce < q.nonce && order.at.Nonce > 0 &&
-				q.key.Parallel == 0 {
+				q.key.NonceWindow == 0 {
 				s.missing[order] = true
 			}
 		}
 	}
 	for _, o := range s.model.Accounts[q.account-1].OpenAt(seq) {
 		if !q.named.IsZero() && o.ClientID == q.named && o.By.Key == q.key.Number &&
-			o.By.Nonce < q.nonce && o.By.Nonce > 0 && q.key.Parallel == 0 {
+			o.By.Nonce < q.nonce && o.By.Nonce > 0 && q.key.NonceWindow == 0 {
 			return true
 		}
 	}
@@ -551,8 +551,8 @@ func (s *sim) recorded(r *event.Record) {
 		}
 	case event.KindWithdrawal:
 		at = spec.KeyNonce{Key: r.Withdrawal.Key, Nonce: r.Withdrawal.Nonce}
-	case event.KindWithdrawalMoved:
-		at = spec.KeyNonce{Key: r.WithdrawalMoved.Key, Nonce: r.WithdrawalMoved.Nonce}
+	case event.KindWithdrawalStatus:
+		at = spec.KeyNonce{Key: r.WithdrawalStatus.Key, Nonce: r.WithdrawalStatus.Nonce}
 	case event.KindCodeRefused:
 		at = spec.KeyNonce{Key: r.CodeRefused.Key, Nonce: r.CodeRefused.Nonce}
 	case event.KindDeposit:

@@ -101,7 +101,7 @@ func (s *sim) sameWallet(l *life, w *wallet, before uint64, known bool) error {
 			return errors.New("the record is not of this account")
 		}
 	}
-	return sameFunds(w.committed.Holdings(), a.At(w.applied))
+	return sameFunds(w.balances.Holdings(), a.At(w.applied))
 }
 
 func sameFunds(got []ledger.Holding, want spec.Funds) error {

@@ -523,7 +523,7 @@ func (s *sim) mail(l *life) func(context.Context, *Mail) error {
 		w := s.model.Withdrawals[m.Withdrawal.ID]
 		if change := &m.Change; change.Account != 0 {
 			a := s.model.Accounts[change.Account-1]
-			if !a.HeldOnce(change.HeldUs) || m.Account != a.Name || m.To != change.To {
+			if !a.HeldOnce(change.HoldEndsUs) || m.Account != a.Name || m.To != change.To {
 				s.violate("engine %d mails %+v, which is not durable so", l.number, m)
 				return nil
 			}

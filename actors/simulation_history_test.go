@@ -298,12 +298,12 @@ func (s *sim) mailed(l *life, m *Mail) {
 	s.codes[w.ID] = append(s.codes[w.ID],
 		mailedCode{m.Code, m.history, w.ID, int(w.Issue), w.Account, w.Currency, w.Amount,
 			w.Address, w.TimeUs})
-	if !l.engine.codeFits(w, m.Code) {
+	if !l.engine.codeMatches(w, m.Code) {
 		s.violate("engine %d mails a code for withdraw %d that does not fit it", l.number, w.ID)
 	}
 	for _, what := range slices.Sorted(maps.Keys(boundTo)) {
 		other := *w
-		if boundTo[what](&other); l.engine.codeFits(&other, m.Code) {
+		if boundTo[what](&other); l.engine.codeMatches(&other, m.Code) {
 			s.violate("the code of withdrawal %d is good for one with another %s", w.ID, what)
 		}
 	}

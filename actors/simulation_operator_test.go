@@ -161,9 +161,9 @@ func (s *sim) decideWithdrawal(r *rand.Rand, l *life) {
 		case q.despite:
 			return l.engine.ApproveDespiteFreeze("op", q.id, "")
 		case q.to == event.WithdrawalRefused:
-			return l.engine.MoveWithdrawal("op", q.id, q.to, "no")
+			return l.engine.SetWithdrawalStatus("op", q.id, q.to, "no")
 		}
-		return l.engine.MoveWithdrawal("op", q.id, q.to, "")
+		return l.engine.SetWithdrawalStatus("op", q.id, q.to, "")
 	})
 }
 

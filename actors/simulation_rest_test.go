@@ -131,7 +131,7 @@ func boundToRights(own *seal.Sealer, k event.Key) error {
 		"name":        func(k *event.Key) { k.Key += "x" },
 		"permissions": func(k *event.Key) { k.Permissions ^= event.PermissionWithdraw },
 		"allow-list":  func(k *event.Key) { k.Allow = append(slices.Clone(k.Allow), "0.0.0.0/0") },
-		"parallel":    func(k *event.Key) { k.Parallel++ },
+		"parallel":    func(k *event.Key) { k.NonceWindow++ },
 	} {
 		other := k
 		change(&other)

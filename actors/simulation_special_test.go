@@ -142,7 +142,7 @@ func (s *sim) drawAmend(r *rand.Rand, l *life, account uint32) (a AmendRequest) 
 	}
 	pair, filled := l.engine.Pairs()[0], o.Amount-o.Remaining
 	if o.ID != 0 {
-		pair = l.engine.Numbered(o.Pair)
+		pair = l.engine.PairByNumber(o.Pair)
 	}
 	for a == (AmendRequest{Order: a.Order, ClientID: a.ClientID}) {
 		if r.IntN(3) == 0 {
@@ -395,7 +395,7 @@ func (s *sim) breaksRules(q *played, seq uint64) bool {
 	if !open {
 		return false
 	}
-	p, a := q.l.engine.Numbered(o.Pair), q.amend
+	p, a := q.l.engine.PairByNumber(o.Pair), q.amend
 	s.outcomes["amends, refused for funds"]++
 	return a.Price != 0 && p.PriceFault(a.Price) != "" ||
 		a.Amount != 0 && p.StepFault(a.Amount) != ""
@@ -414,9 +414,9 @@ func (s *sim) noteSpecial(r *event.Record) {
 		{r.Kind == event.KindTriggered && s.model.Pairs[r.Pair-1].Next() != 0,
 			"triggered by the triggered"},
 		{r.Kind == event.KindExpired, "orders, expired"},
-		{r.Kind == event.KindSwept, "orders, cancelled by a switch"},
+		{r.Kind == event.KindSwitchCancel, "orders, cancelled by a switch"},
 		{r.Kind == event.KindSwitch && !r.Switch.Armed && r.Switch.DueUs != 0, "switches, fired"},
-		{r.Kind == event.KindSwept && r.Cancel.Reason == trading.CancelledDisconnect,
+		{r.Kind == event.KindSwitchCancel && r.Cancel.Reason == trading.CancelledDisconnect,
 			"orders, cancelled for lost sessions"},
 		{r.Kind == event.KindSwitch && r.Switch.Session && r.Switch.Armed && r.Switch.DueUs != 0,
 			"last sessions of keys, lost"},

@@ -38,7 +38,7 @@ func (s *sim) setEmail(l *life, name, address string) {
 		missing := s.model.Account(name) == nil
 		a, err := l.engine.SetEmail("op", name, address)
 		now := s.model.Account(name)
-		done := now != nil && now.HeldUs >= a.HeldUs && a.HeldUs > 0
+		done := now != nil && now.HoldEndsUs >= a.HoldEndsUs && a.HoldEndsUs > 0
 		if err == nil {
 			s.outcomes["addresses, changed"]++
 		}

@@ -242,7 +242,7 @@ func (e *Engine) openAccounts(s *state.State) error {
 	for _, a := range s.Accounts() {
 		account := e.dir.Account(a.ID)
 		for list := a.Switches(); len(list) > 0; list = list[1:] {
-			e.switchDue(account, switchOf(&list[0]), list[0].DueUs)
+			e.scheduleSwitch(account, switchOf(&list[0]), list[0].DueUs)
 		}
 		if a.Open.Len() > openAtOnce {
 			long = append(long, account)
@@ -263,7 +263,7 @@ func (e *Engine) deadLetter(message any) {
 	if m, ok := message.(*actor.DeadLetterEvent); ok {
 		switch m.Message.(type) {
 		case *Command, *commandBatch, *wallet, *settled, *releasedCancel, *committed.Released,
-			*keyRevoked, *unit, bookContinue:
+			*keyRevoked, *ownEntry, bookContinue:
 			FailStop{e.log, e.opts.Exit}.broken(m.PID.GetId(),
 				"BUG: a message about money went to an actor that is not there",
 				m.Message)
@@ -323,7 +323,7 @@ func (h readHost) Current() (uint64, error) {
 	defer cancel()
 	seq, err := h.cluster.Replica.Confirm(ctx, h.own.Token)
 	if err != nil {
-		return 0, h.Engine.TurnAway(ErrNotConfirmed)
+		return 0, h.Engine.CountRefusal(ErrNotConfirmed)
 	}
 	return seq, nil
 }
@@ -337,9 +337,9 @@ func (h readHost) ToWallet(a *directory.Account, r *committed.Read) { h.toWallet
 // Stopping implements committed.ReadHost.
 func (h readHost) Stopping() bool { return h.stopping.Load() }
 
-// TurnAway implements committed.ReadHost.
-func (h readHost) TurnAway(why committed.Refusal) error {
-	return h.Engine.TurnAway(Refusals[why])
+// CountRefusal implements committed.ReadHost.
+func (h readHost) CountRefusal(why committed.Refusal) error {
+	return h.Engine.CountRefusal(Refusals[why])
 }
 
 // Refusals are the errors of reads that are not admitted.

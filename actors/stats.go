@@ -134,7 +134,7 @@ func (s *Stats) journal(j *metrics.Journal) {
 		j.BatchBytes.Clone(), j.Append.Clone()
 	j.Unlock()
 	s.Orders = kinds[event.KindOrder] + kinds[event.KindInstructed] + kinds[event.KindStop]
-	s.OrderCancels = kinds[event.KindCancel] + kinds[event.KindSwept]
+	s.OrderCancels = kinds[event.KindCancel] + kinds[event.KindSwitchCancel]
 	s.Triggered = kinds[event.KindTriggered]
 	for k, n := range kinds {
 		// skip a number without a kind
@@ -163,11 +163,11 @@ var turnedAwayFor = [...]struct {
 	{ErrPaused, "paused"}, {ErrMaintenance, "maintenance"}, {ErrNotConfirmed, "not_confirmed"},
 	{ErrNoMail, "no_mail"}}
 
-// TurnAway counts an error of admission, and returns it.
-func (e *Engine) TurnAway(err error) error { return TurnAway(e.meter, err) }
+// CountRefusal counts an error of admission, and returns it.
+func (e *Engine) CountRefusal(err error) error { return CountRefusal(e.meter, err) }
 
-// TurnAway counts an error of admission, and returns it.
-func TurnAway(m *metrics.Engine, err error) error {
+// CountRefusal counts an error of admission, and returns it.
+func CountRefusal(m *metrics.Engine, err error) error {
 	if err == nil {
 		return nil
 	}

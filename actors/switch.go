@@ -21,7 +21,7 @@ func (w *wallet) changeSwitch(c *Command) (decided bool) {
 		return w.fireSwitch(c)
 	}
 	id := switchID{key: c.keyNumber(), session: c.switchRequest.session != 0}
-	if s := w.sweeping(); s != nil && s.parent.switchRequest.fires == id {
+	if s := w.runningCancelAll(); s != nil && s.parent.switchRequest.fires == id {
 		return false
 	}
 	if id.session {
@@ -49,8 +49,8 @@ func (w *wallet) requestedSwitch(c *Command) event.Switch {
 	return s
 }
 
-// sweeping returns the running cancel-all, nil if none.
-func (w *wallet) sweeping() *cancelAll {
+// runningCancelAll returns the running cancel-all, nil if none.
+func (w *wallet) runningCancelAll() *cancelAll {
 	if w.flight == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (w *wallet) keepSwitch(s *event.Switch) {
 	if !s.Armed {
 		dueUs = 0
 	}
-	w.out.switchDue(w.account, switchOf(s), dueUs)
+	w.out.scheduleSwitch(w.account, switchOf(s), dueUs)
 }
 
 // findSwitch returns the index of an armed switch in the list, the list's length if absent.
@@ -107,7 +107,7 @@ func (w *wallet) fireSwitch(c *Command) (decided bool) {
 		return true
 	}
 	s := &w.switches[i]
-	w.sweep(c, ledger.OpenFilter{Pair: s.Pair, Side: s.Side}, s.Prefix)
+	w.startCancels(c, ledger.OpenFilter{Pair: s.Pair, Side: s.Side}, s.Prefix)
 	if w.cancellingAll == nil {
 		w.endSwitch(c)
 	}

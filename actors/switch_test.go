@@ -110,7 +110,7 @@ func (g *gated) recordKinds() string {
 		switch r.Kind {
 		case event.KindOrder:
 			list = append(list, fmt.Sprint("order ", r.Order.ID))
-		case event.KindCancel, event.KindSwept:
+		case event.KindCancel, event.KindSwitchCancel:
 			list = append(list, fmt.Sprintf("%v %d %v", r.Kind, r.Cancel.Order, r.Cancel.Reason))
 		default:
 			list = append(list, r.Kind.String())

@@ -117,12 +117,12 @@ func (e *Engine) fireSwitches() {
 	e.fireWhile(e.cancelling)
 }
 
-// fireWhile is fireSwitches while may returns nil.
-func (e *Engine) fireWhile(may func(now int64) error) {
+// fireWhile is fireSwitches while check returns nil.
+func (e *Engine) fireWhile(check func(now int64) error) {
 	for e.switches.hasDue(e.nowUs()) {
 		c := newCommand(event.KindSwitch)
 		e.stamp(c)
-		if err := e.admitInternal(c, may); err != nil {
+		if err := e.admitInternal(c, check); err != nil {
 			c.Free()
 			return
 		}
@@ -137,7 +137,7 @@ func (e *Engine) fireWhile(may func(now int64) error) {
 	}
 }
 
-// switchDue implements walletOut.
-func (e *Engine) switchDue(a *directory.Account, id switchID, dueUs int64) {
+// scheduleSwitch implements walletOut.
+func (e *Engine) scheduleSwitch(a *directory.Account, id switchID, dueUs int64) {
 	e.switches.due(a, id, dueUs)
 }

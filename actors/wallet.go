@@ -12,24 +12,24 @@ import (
 	"exchange/core/state"
 )
 
-// newWallet makes the wallet of a committed account.
-func newWallet(a *state.Account, committed *committed.Side) *wallet {
-	seq := committed.State().Seq()
-	w := &wallet{applied: seq, frozen: a.Frozen, committed: a.Wallet.Clone(),
+// newWallet makes a wallet from its account's committed state.
+func newWallet(a *state.Account, side *committed.Side) *wallet {
+	seq := side.State().Seq()
+	w := &wallet{applied: seq, frozen: a.Frozen, balances: a.Wallet.Clone(),
 		clientIDs: a.ClientIDs.Clone()}
-	w.recoverOrders(a, committed.State())
+	w.recoverOrders(a, side.State())
 	w.recoverRare(a)
 	for _, n := range a.Keys {
-		if nonce := committed.Nonce(n); nonce > 0 {
-			w.nonces = append(w.nonces, keyNonce{n, nonce, committed.Nonces(n)})
+		if nonce := side.Nonce(n); nonce > 0 {
+			w.nonces = append(w.nonces, keyNonce{n, nonce, side.Nonces(n)})
 		}
 	}
 	for _, d := range a.Withdrawals() {
-		if w.pending == nil {
-			w.pending = make(map[uint64]*state.Withdrawal)
+		if w.pendingWithdrawals == nil {
+			w.pendingWithdrawals = make(map[uint64]*state.Withdrawal)
 		}
 		copied := *d
-		w.pending[d.ID] = &copied
+		w.pendingWithdrawals[d.ID] = &copied
 	}
 	return w
 }
@@ -73,14 +73,14 @@ func (w *wallet) receive(message any) {
 }
 
 func (w *wallet) decide(c *Command) {
-	w.refuseFor(c, w.checkNonce(c))
+	w.refuseFor(c, w.authorize(c))
 	w.actOrWait(c)
 }
 
-// checkNonce takes the nonce of a command and returns 0, or why the key is refused. A command of a
-// gate has no nonce: its login, which cannot be replayed, replaces it. An operator has no key, and
-// may act for a frozen account. The end of a session is no act of its key.
-func (w *wallet) checkNonce(c *Command) (reason uint8) {
+// authorize takes the nonce of a command, and returns 0, or why the key may not send it. A command
+// through a gate has no nonce: its login, which cannot be replayed, replaces it. An operator has no
+// key, and may act for a frozen account. An internal command needs no authorization.
+func (w *wallet) authorize(c *Command) (reason uint8) {
 	switch {
 	case c.key == nil, c.internal:
 	case c.key.Revoked():
@@ -93,7 +93,7 @@ func (w *wallet) checkNonce(c *Command) (reason uint8) {
 	return 0
 }
 
-// refuseFor refuses a command for a reason of checkNonce; 0: it does nothing.
+// refuseFor refuses a command for a reason from authorize; 0: it does nothing.
 func (w *wallet) refuseFor(c *Command, reason uint8) {
 	if reason == event.RefusedNonce {
 		c.lastNonce = w.lastNonce(c.key.Number)
@@ -113,7 +113,7 @@ func (w *wallet) actOrWait(c *Command) {
 	}
 }
 
-// act sends on a command, or its refusal. It returns false if the command cannot be decided yet.
+// act decides a command, and sends on it or its refusal. It returns false if it must still wait.
 func (w *wallet) act(c *Command) bool {
 	if c.outcome == Refused {
 		w.sendRefusal(c)
@@ -121,7 +121,7 @@ func (w *wallet) act(c *Command) bool {
 	}
 	switch c.kind {
 	case event.KindCancel:
-		if w.placesOrder(c.order.clientID) {
+		if w.orderInFlight(c.order.clientID) {
 			return false
 		}
 		w.cancel(c)
@@ -132,21 +132,21 @@ func (w *wallet) act(c *Command) bool {
 		w.beginCancelAll(c)
 	case event.KindWithdrawal:
 		w.withdrawal(c)
-	case event.KindWithdrawalMoved:
-		w.moveWithdrawal(c)
+	case event.KindWithdrawalStatus:
+		w.setWithdrawalStatus(c)
 	case event.KindAdjusted:
 		w.adjust(c)
 	case event.KindAmended:
-		if w.placesOrder(c.order.clientID) {
+		if w.orderInFlight(c.order.clientID) {
 			return false
 		}
 		return w.amend(c)
 	case event.KindSettings:
-		w.set(c)
+		w.changeSettings(c)
 	case event.KindSwitch:
 		return w.changeSwitch(c)
 	default:
-		if w.placesOrder(c.order.clientID) {
+		if w.orderInFlight(c.order.clientID) {
 			return false
 		}
 		w.place(c)
@@ -158,7 +158,7 @@ func (w *wallet) act(c *Command) bool {
 func (w *wallet) actOnWaiting() {
 	for w.queue.Len() > 0 {
 		if next := w.queue.First(); next.read != nil {
-			w.holdRead(next.read)
+			w.releaseOrHold(next.read)
 		} else if !w.act(next.command) {
 			return
 		}
@@ -166,7 +166,7 @@ func (w *wallet) actOnWaiting() {
 	}
 }
 
-// cancelReleased takes a cancel of a cancel-all back, and ends the cancel-all after the last.
+// cancelReleased counts a released cancel of a cancel-all, and ends the cancel-all after the last.
 func (w *wallet) cancelReleased(c *Command) {
 	ended := w.countReleased(c)
 	if ended == nil {
@@ -196,12 +196,12 @@ func (w *wallet) place(c *Command) {
 		return
 	}
 	if w.rare != nil || c.special != nil {
-		w.instruct(c)
+		w.applySettings(c)
 	}
-	var m marks
+	var m orderFlags
 	if s := c.special; s != nil {
-		m = marksFor(&s.Instructions, s.Trigger)
-		if reason := w.roomFor(c.pair.Number, m); reason != 0 {
+		m = flagsFor(&s.Instructions, s.Trigger)
+		if reason := w.checkFlagLimits(c.pair.Number, m); reason != 0 {
 			w.refuse(c, reason)
 			return
 		}
@@ -212,15 +212,15 @@ func (w *wallet) place(c *Command) {
 		return
 	}
 	w.newOrders++
-	w.entersBook(c.pair.Number)
-	c.countedMarks = m
-	w.countMarks(c.pair.Number, m, 1)
+	w.countInBook(c.pair.Number)
+	c.countedFlags = m
+	w.countFlags(c.pair.Number, m, 1)
 	c.ticket = w.tickets.draw()
 	w.newOrderIDs.Open(c.ticket, o.clientID)
 	w.out.toBook(c)
 }
 
-// read takes the nonce of a read and passes it on.
+// read takes the nonce of a read, and passes the read on.
 func (w *wallet) read(r *committed.Read) {
 	key, nonce := r.Key()
 	switch {
@@ -229,7 +229,7 @@ func (w *wallet) read(r *committed.Read) {
 	case nonce != 0 && !w.takeNonce(key, nonce): // 0: its login replaces it
 		r.Err = &committed.NonceError{Last: w.lastNonce(key.Number)}
 	default:
-		if !r.IsNamed() {
+		if !r.ByClientID() {
 			w.out.toCommitted(r)
 			return
 		}
@@ -239,10 +239,11 @@ func (w *wallet) read(r *committed.Read) {
 		w.queue.Push(waiting{read: r})
 		return
 	}
-	w.holdRead(r)
+	w.releaseOrHold(r)
 }
 
-func (w *wallet) holdRead(r *committed.Read) {
+// releaseOrHold releases a read, or holds it back until the commands now in flight are released.
+func (w *wallet) releaseOrHold(r *committed.Read) {
 	if w.flight == nil || w.tickets.out() == 0 {
 		w.releaseRead(r)
 		return
@@ -269,27 +270,27 @@ func (w *wallet) settle(m *settled) {
 			w.applied, m.seq))
 	}
 	w.applied = m.seq
-	own := &m.command
-	if own.ticket != 0 {
-		w.giveBack(m)
+	command := &m.command
+	if command.ticket != 0 {
+		w.returnReservations(m)
 	}
 	changes := m.settlement.Changes()
 	for i := range changes {
-		if err := w.committed.Apply(&changes[i]); err != nil {
+		if err := w.balances.Apply(&changes[i]); err != nil {
 			panic(fmt.Sprintf("BUG: wallet %s at sequence %d: %v", w.account.Name, m.seq, err))
 		}
 	}
 	for _, id := range m.settlement.Closed {
-		w.leavesBook(w.open.Pair(id))
-		w.mark(id, 0)
+		w.uncountInBook(w.open.Pair(id))
+		w.setFlags(id, 0)
 		w.open.Remove(id)
 		w.clientIDs.Close(id, m.timeUs)
 	}
 	if m.accepted.id != 0 {
-		w.applyOrder(&m.accepted, own.hadOrder, m.timeUs)
+		w.applyOrder(&m.accepted, command.countedOrder, m.timeUs)
 	}
-	if own.ticket != 0 {
-		w.tickets.giveBack(own.ticket)
+	if command.ticket != 0 {
+		w.tickets.giveBack(command.ticket)
 		w.releaseHeldBack()
 		w.actOnWaiting()
 	}
@@ -298,38 +299,37 @@ func (w *wallet) settle(m *settled) {
 	}
 }
 
-// giveBack releases a command's reservations.
-func (w *wallet) giveBack(m *settled) {
-	own := &m.command
-	if !own.reserved.amount.IsZero() {
-		r := w.reservedOf(own.reserved.currency)
-		r.amount = r.amount.Sub(own.reserved.amount)
+// returnReservations takes back what the wallet has reserved and counted for a command.
+func (w *wallet) returnReservations(m *settled) {
+	command := &m.command
+	if !command.reserved.amount.IsZero() {
+		r := w.reservedOf(command.reserved.currency)
+		r.amount = r.amount.Sub(command.reserved.amount)
 	}
-	if own.hadOrder {
+	if command.countedOrder {
 		w.newOrders--
-		w.newOrderIDs.Drop(own.ticket)
+		w.newOrderIDs.Drop(command.ticket)
 		if !m.accepted.rests {
-			w.leavesBook(own.pair)
+			w.uncountInBook(command.pair)
 		}
 	}
-	w.countMarks(own.pair, own.countedMarks, -1)
-	if own.amendedOrder != 0 {
+	w.countFlags(command.pair, command.countedFlags, -1)
+	if command.amendedOrder != 0 {
 		w.amendedOrders = slices.DeleteFunc(w.amendedOrders, func(id uint64) bool {
-			return id == own.amendedOrder
+			return id == command.amendedOrder
 		})
 	}
 }
 
 // applyOrder applies an order that a record accepts or changes at timeUs. An order placed by this
-// wallet is already in its book's count.
+// wallet's command (placed) is already counted in its book.
 func (w *wallet) applyOrder(o *acceptedOrder, placed bool, timeUs int64) {
-	switch {
-	case o.again:
+	if o.wasOpen {
 		if o.rests {
 			w.open.Change(o.id, o.terms)
-			w.mark(o.id, o.marks&(w.marksOf(o.id)|^marksStop)) // a change makes no stop
+			w.setFlags(o.id, o.flags&(w.flagsOf(o.id)|^flagStop)) // a change makes no stop
 		}
-		return // otherwise it is among the closed ones
+		return // otherwise the settlement has closed it
 	}
 	w.clientIDs.Open(o.id, o.clientID)
 	if !o.rests {
@@ -337,9 +337,9 @@ func (w *wallet) applyOrder(o *acceptedOrder, placed bool, timeUs int64) {
 		return
 	}
 	w.open.Add(o.id, o.pair, o.side, o.terms)
-	w.mark(o.id, o.marks)
+	w.setFlags(o.id, o.flags)
 	if !placed {
-		w.entersBook(o.pair)
+		w.countInBook(o.pair)
 	}
 }
 

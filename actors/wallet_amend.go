@@ -18,7 +18,7 @@ import (
 // It also returns false if commands in flight may be the reason to refuse the change: a book's
 // refusal is not held back.
 func (w *wallet) amend(c *Command) (decided bool) {
-	w.find(c)
+	w.resolveOrderID(c)
 	order, was, open := w.open.Find(c.order.id)
 	if !open {
 		w.refuse(c, event.RefusedNotOpen)
@@ -27,20 +27,20 @@ func (w *wallet) amend(c *Command) (decided bool) {
 	if slices.Contains(w.amendedOrders, order.ID) {
 		return false
 	}
-	has, more := w.marksOf(order.ID), marks(0)
-	if c.amend.ExpireUs != 0 && has&marksGTD == 0 {
-		more = marksGTD
+	has, more := w.flagsOf(order.ID), orderFlags(0)
+	if c.amend.ExpireUs != 0 && has&flagGTD == 0 {
+		more = flagGTD
 	}
-	p := w.out.Numbered(order.Pair)
+	p := w.out.PairByNumber(order.Pair)
 	currency, need := c.amend.need(order.Side, was, has, p)
-	c.denied = w.roomFor(order.Pair, more)
+	c.denied = w.checkFlagLimits(order.Pair, more)
 	if c.denied == 0 && !w.reserve(c, currency, need) {
 		c.denied = event.RefusedFunds
 	}
 	switch {
 	case c.denied == 0:
-		c.countedMarks = more
-		w.countMarks(order.Pair, more, 1)
+		c.countedFlags = more
+		w.countFlags(order.Pair, more, 1)
 	case w.tickets.out() > 0:
 		return false
 	}
@@ -54,7 +54,7 @@ func (w *wallet) amend(c *Command) (decided bool) {
 }
 
 // need returns the most money that a change can need beyond the order's reserve, and the currency.
-func (a *amendRequest) need(side trading.Side, was ledger.Terms, has marks,
+func (a *amendRequest) need(side trading.Side, was ledger.Terms, has orderFlags,
 	p *directory.Pair) (uint16, money.Balance) {
 	is := was
 	if a.Amount != 0 {
@@ -63,7 +63,7 @@ func (a *amendRequest) need(side trading.Side, was ledger.Terms, has marks,
 	if a.Price != 0 {
 		is.Price = a.Price
 	}
-	if has&marksSlides != 0 {
+	if has&flagSlides != 0 {
 		was.Price = 0 // a trigger in between moves it to a better price, at which it holds less
 	}
 	return ledger.NeedOfAmend(side, was, is, p.BaseNumber, p.QuoteNumber)

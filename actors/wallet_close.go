@@ -7,7 +7,7 @@ import "fmt"
 func (w *wallet) close(c *Command) {
 	if left := w.left(); left != "" {
 		c.outcome = Refused
-		c.adminErr = refusef("account %s has %s, so it is not closed", w.account.Name, left)
+		c.adminErr = requestErrorf("account %s has %s, so it is not closed", w.account.Name, left)
 		w.out.refuseClose(c)
 		return
 	}
@@ -26,13 +26,13 @@ func (w *wallet) left() string {
 		return "commands in flight (freeze it, and try again)"
 	}
 	switch {
-	case len(w.pending) > 0:
-		return fmt.Sprintf("pending withdrawals: %d", len(w.pending))
+	case len(w.pendingWithdrawals) > 0:
+		return fmt.Sprintf("pending withdrawals: %d", len(w.pendingWithdrawals))
 	case w.rare != nil && len(w.switches) > 0:
 		return "an armed switch, which cancels orders when it is due (freeze the account, and " +
 			"try again later)"
 	}
-	for _, h := range w.committed.Holdings() {
+	for _, h := range w.balances.Holdings() {
 		if !h.Balance.IsZero() {
 			return fmt.Sprintf("a balance of %v %s", h.Balance, w.out.CurrencyCode(h.Currency))
 		}

@@ -10,9 +10,9 @@ import (
 	"exchange/core/trading"
 )
 
-// instruct applies the account's self-trade mode to an order that names none. An order whose
+// applySettings applies the account's self-trade mode to an order that names none. An order whose
 // instructions add nothing becomes plain.
-func (w *wallet) instruct(c *Command) {
+func (w *wallet) applySettings(c *Command) {
 	if w.rare != nil && w.selfTrade != trading.SelfTradeNone {
 		if c.special == nil {
 			c.special = new(SpecialRequest)
@@ -46,8 +46,8 @@ func (c *Command) need() (uint16, money.Balance) {
 	return ledger.Need(o.side, o.price, o.amount, p.BaseNumber, p.QuoteNumber)
 }
 
-// set changes the account's setting for later orders.
-func (w *wallet) set(c *Command) {
+// changeSettings changes the account's setting for later orders.
+func (w *wallet) changeSettings(c *Command) {
 	w.rareParts().selfTrade = c.setting
 	r := c.begin(event.KindSettings, 0)
 	r.Settings = event.Settings{Account: c.account.ID, Key: c.keyNumber(), Nonce: c.order.nonce,
@@ -59,8 +59,8 @@ func (w *wallet) set(c *Command) {
 func (w *wallet) recoverOrders(a *state.Account, s *state.State) {
 	w.open = ledger.NewOpenTerms(&a.Open, termsIn(s))
 	for order := range w.open.Orders().Newest() {
-		w.entersBook(order.Pair)
-		w.mark(order.ID, marksIn(s.Pair(order.Pair).Instructed(order.ID)))
+		w.countInBook(order.Pair)
+		w.setFlags(order.ID, flagsIn(s.Pair(order.Pair).Instructed(order.ID)))
 	}
 }
 
@@ -83,7 +83,7 @@ func (w *wallet) recoverRare(a *state.Account) {
 	if ids := a.WithdrawalIDs(); ids.Len() > 0 {
 		w.rareParts().withdrawalIDs = ids.Clone()
 	}
-	if until := a.Operated().HeldUs; until != 0 {
-		w.rareParts().heldUs = until
+	if until := a.Operated().HoldEndsUs; until != 0 {
+		w.rareParts().holdEndsUs = until
 	}
 }

@@ -59,7 +59,7 @@ func TestAnAmendReservesTheMostItCanNeed(t *testing.T) {
 		what   string
 		side   trading.Side
 		change AmendRequest
-		marks  marks
+		flags  orderFlags
 		want   int64 // units of price x amount; of a sell units of amount
 	}{
 		{"nothing", trading.Buy, AmendRequest{}, 0, 0},
@@ -71,14 +71,14 @@ func TestAnAmendReservesTheMostItCanNeed(t *testing.T) {
 		{"less at a higher price, when it is not", trading.Buy,
 			AmendRequest{Price: 20, Amount: 60}, 0, 200},
 		{"another price of one that may slide before", trading.Buy, AmendRequest{Price: 12},
-			marksStop | marksSlides, 1200},
+			flagStop | flagSlides, 1200},
 		{"more to sell", trading.Sell, AmendRequest{Price: 1, Amount: 130}, 0, 30},
 		{"more to sell of one that may slide before", trading.Sell,
-			AmendRequest{Price: 1, Amount: 130}, marksStop | marksSlides, 30},
+			AmendRequest{Price: 1, Amount: 130}, flagStop | flagSlides, 30},
 		{"less to sell", trading.Sell, AmendRequest{Price: 99, Amount: 30}, 0, 0},
 	} {
 		a := &amendRequest{AmendRequest: c.change}
-		currency, need := a.need(c.side, was, c.marks, pair)
+		currency, need := a.need(c.side, was, c.flags, pair)
 		want, in := money.Price(1).Times(money.Amount(c.want)).Balance(), uint16(2)
 		if c.side == trading.Sell {
 			want, in = money.Amount(c.want).Balance(), 1

@@ -18,13 +18,13 @@ import (
 // account's commands in order. One actor owns it.
 //
 // Its committed part holds balances, reserves and open orders, which only settlements change. Its
-// part in flight holds reserved amounts, nonces and client order ids of commands sent on and not
-// yet released. It decides on both, and shows neither.
+// part in flight holds what commands that are sent on and not yet released have taken: amounts,
+// nonces and client order ids. It decides on both, and shows neither.
 //
 // A refusal may depend on the part in flight: on reserved funds, or on a used nonce or client order
-// id. It must not become visible before the commands that it depends on. So it is held back until
-// everything that this wallet had in flight at that moment is released. A query for an order by its
-// client order id is held back likewise. A client that lost its answer queries this way, so "no
+// id. Such a refusal must not become visible before the commands that it depends on. So the wallet
+// holds it back until everything in flight at that moment is released. It holds back a query for an
+// order by its client order id likewise. A client that lost its answer queries this way, so "no
 // such order" must stay true.
 //
 // Some commands cannot be decided yet: a cancel-all, while any command is in flight, and an order
@@ -34,17 +34,17 @@ type wallet struct {
 	account *directory.Account
 	out     walletOut
 
-	early     *mailbox.FIFO[any] // messages before its state arrived; nil: started
-	applied   uint64             // sequence of the last settlement
-	frozen    bool               // also while the record of it is in flight
-	committed ledger.Wallet
-	open      ledger.OpenTerms
-	inBook    map[uint16]ordersInBook // by pair, including those in flight; no entry is zero
-	clientIDs ledger.ClientIDs
-	nonces    []keyNonce
-	pending   map[uint64]*state.Withdrawal // including those in flight; nil while unused
-	*rare                                  // nil until first used: few accounts do
-	*flight                                // nil until the first command: most accounts are idle
+	early              *mailbox.FIFO[any] // messages before its state arrived; nil: started
+	applied            uint64             // sequence of the last settlement
+	frozen             bool               // also while the record of the freeze is in flight
+	balances           ledger.Wallet
+	open               ledger.OpenTerms
+	inBook             map[uint16]ordersInBook // by pair, with those in flight; none is zero
+	clientIDs          ledger.ClientIDs
+	nonces             []keyNonce
+	pendingWithdrawals map[uint64]*state.Withdrawal // including those in flight; nil while unused
+	*rare                                           // nil until first used: few accounts do
+	*flight                                         // nil until the first command
 }
 
 // A flight holds a wallet's unreleased commands, and everything that waits for their release.
@@ -59,19 +59,19 @@ type flight struct {
 	cancellingAll *cancelAll             // the running one; nil: none
 }
 
-// walletOut receives a wallet's decisions.
+// walletOut is the engine as a wallet uses it: it receives decisions and answers questions.
 type walletOut interface {
 	limits() *Limits
 	withdrawalPolicy() *WithdrawalPolicy
-	Numbered(pair uint16) *directory.Pair
+	PairByNumber(pair uint16) *directory.Pair
 	nextWithdrawal() uint64
 	// takes a slot for one more cancel of a cancel-all, beside its first; false: none is free
-	widenCancelAll() bool
-	narrowCancelAll() // returns it
-	codeFits(w *state.Withdrawal, code string) bool
+	takeCancelSlot() bool
+	returnCancelSlot()
+	codeMatches(w *state.Withdrawal, code string) bool
 	logDespiteFreeze(c *Command) // logs an approval despite a freeze
-	// schedules a switch of the account; 0: never
-	switchDue(a *directory.Account, id switchID, dueUs int64)
+	// sets when a switch of the account fires; 0: never
+	scheduleSwitch(a *directory.Account, id switchID, dueUs int64)
 	toBook(c *Command) // to the book of c.record.Pair
 	toJournal(n *entry)
 	refuseClose(c *Command) // refuses to close the account, for its adminErr
@@ -84,7 +84,7 @@ type walletOut interface {
 type keyNonce struct {
 	key      uint32
 	greatest uint64        // the greatest
-	used     *state.Nonces // of a parallel key; nil: its nonces grow
+	used     *state.Nonces // of a key with a nonce window; nil: nonces must increase
 }
 
 // keyRevoked notifies a wallet of a revoked key. From now on the wallet refuses the key's commands,
@@ -107,13 +107,13 @@ type waiting struct {
 
 // rare holds the parts that few accounts use. A wallet gets them with the first use.
 type rare struct {
-	selfTrade trading.SelfTrade // default mode of orders
-	marks     map[uint64]marks  // of open orders with any; nil while unused
-	switches  []event.Switch    // armed ones, including those that fire
+	selfTrade trading.SelfTrade     // default mode of orders
+	flags     map[uint64]orderFlags // of open orders with any; nil while unused
+	switches  []event.Switch        // armed ones, including those that fire
 	sessions  []liveSession
 	// client ids of withdrawals, including those in flight
 	withdrawalIDs state.WithdrawalIDs
-	heldUs        int64 // end of the hold on withdrawals, also while the record is in flight
+	holdEndsUs    int64 // end of the hold on withdrawals, also while the record is in flight
 }
 
 // rareParts returns the rare parts, creating them if needed.
@@ -124,26 +124,26 @@ func (w *wallet) rareParts() *rare {
 	return w.rare
 }
 
-// placesOrder reports whether an order with a client order id is in flight.
-func (w *wallet) placesOrder(id event.ClientID) bool {
+// orderInFlight reports whether a new order with that client order id is in flight.
+func (w *wallet) orderInFlight(id event.ClientID) bool {
 	return w.newOrderIDs.TakenBy(id, 0) != 0
 }
 
-// find looks up the order of a command's client order id; 0: none.
-func (w *wallet) find(c *Command) {
+// resolveOrderID sets the order of a command that names a client order id; 0: no such order.
+func (w *wallet) resolveOrderID(c *Command) {
 	if !c.order.clientID.IsZero() {
 		c.order.id, _ = w.clientIDs.Order(c.order.clientID)
 	}
 }
 
-// takeNonce takes a nonce of a key, if it is above the last one, or unused for a parallel key.
+// takeNonce takes a nonce of a key, if it is above the key's last one, or unused in its window.
 func (w *wallet) takeNonce(key *directory.Key, nonce uint64) bool {
 	at := slices.IndexFunc(w.nonces, func(n keyNonce) bool { return n.key == key.Number })
 	if at < 0 {
 		at = len(w.nonces)
 		w.nonces = append(w.nonces, keyNonce{key: key.Number})
-		if key.Parallel > 0 {
-			w.nonces[at].used = state.NewNonces(key.Parallel)
+		if key.NonceWindow > 0 {
+			w.nonces[at].used = state.NewNonces(key.NonceWindow)
 		}
 	}
 	return w.nonces[at].take(nonce)
@@ -171,7 +171,7 @@ func (w *wallet) lastNonce(key uint32) uint64 {
 // shortfall.
 func (w *wallet) reserve(c *Command, currency uint16, need money.Balance) bool {
 	r := w.reservedOf(currency)
-	available := w.committed.Get(currency).Available().Sub(r.amount)
+	available := w.balances.Get(currency).Available().Sub(r.amount)
 	if available.Cmp(need) < 0 {
 		c.shortfall = reservation{currency, need.Sub(available)}
 		return false
@@ -196,8 +196,8 @@ func (w *wallet) refuse(c *Command, reason uint8) {
 	w.sendRefusal(c)
 }
 
-// sendRefusal sends a refusal to the journal, after everything in flight now. The refusal has used
-// its nonce, so it is in flight itself until its release.
+// sendRefusal sends a refusal to the journal, after everything in flight now. A refusal takes its
+// command's nonce, so it is in flight itself until its release.
 func (w *wallet) sendRefusal(c *Command) {
 	before, waits := w.tickets.last(), w.tickets.out() > 0
 	c.ticket = w.tickets.draw()
@@ -214,7 +214,7 @@ func (w *wallet) accept(c *Command) {
 	w.send(c)
 }
 
-// inFlight returns an upper bound of the commands in flight, which is 0 exactly if there are none.
+// inFlight returns an upper bound of the commands in flight, which is 0 only if there are none.
 func (w *wallet) inFlight() int {
 	if w.flight == nil {
 		return 0
@@ -222,20 +222,19 @@ func (w *wallet) inFlight() int {
 	return w.tickets.out() + w.queue.Len()
 }
 
-// check checks the working invariant: the available money covers the amounts in flight.
+// check checks the wallet's invariant: the available money covers the amounts in flight.
 func (w *wallet) check() {
 	for _, r := range w.reserved {
-		if w.committed.Get(r.currency).Available().Cmp(r.amount) < 0 {
-			panic(
-				fmt.Sprintf(
-					"BUG: wallet %s has less of currency %d available than is in flight (%v)",
-					w.account.Name, r.currency, r.amount))
+		if w.balances.Get(r.currency).Available().Cmp(r.amount) < 0 {
+			panic(fmt.Sprintf(
+				"BUG: wallet %s has less of currency %d available than is in flight (%v)",
+				w.account.Name, r.currency, r.amount))
 		}
 	}
 }
 
-// entersBook counts an order in flight to a book, or one that a start finds there.
-func (w *wallet) entersBook(pair uint16) {
+// countInBook counts an order in flight to a book, or one that a start finds there.
+func (w *wallet) countInBook(pair uint16) {
 	if w.inBook == nil {
 		w.inBook = make(map[uint16]ordersInBook)
 	}
@@ -244,14 +243,14 @@ func (w *wallet) entersBook(pair uint16) {
 	w.inBook[pair] = n
 }
 
-// leavesBook uncounts an order of entersBook: it did not come to rest, or rests no more.
-func (w *wallet) leavesBook(pair uint16) {
+// uncountInBook removes an order from the count: it did not come to rest, or rests no more.
+func (w *wallet) uncountInBook(pair uint16) {
 	n := w.inBook[pair]
 	n.orders--
-	w.keepCount(pair, n)
+	w.setCount(pair, n)
 }
 
-func (w *wallet) keepCount(pair uint16, n ordersInBook) {
+func (w *wallet) setCount(pair uint16, n ordersInBook) {
 	if n == (ordersInBook{}) {
 		delete(w.inBook, pair)
 		return
@@ -259,60 +258,60 @@ func (w *wallet) keepCount(pair uint16, n ordersInBook) {
 	w.inBook[pair] = n
 }
 
-// countMarks counts an order of a pair by its marks, or uncounts it.
-func (w *wallet) countMarks(pair uint16, m marks, by int32) {
-	if m&(marksStop|marksGTD) == 0 {
+// countFlags counts an order of a pair by its flags; by is 1 or -1.
+func (w *wallet) countFlags(pair uint16, m orderFlags, by int32) {
+	if m&(flagStop|flagGTD) == 0 {
 		return
 	}
 	n := w.inBook[pair]
 	n.add(m, by)
-	w.keepCount(pair, n)
+	w.setCount(pair, n)
 }
 
-// mark sets an open order's marks, and counts it by them.
-func (w *wallet) mark(id uint64, m marks) {
+// setFlags sets an open order's flags, and counts it by them.
+func (w *wallet) setFlags(id uint64, m orderFlags) {
 	if w.rare == nil && m == 0 {
 		return
 	}
 	r := w.rareParts()
-	before := r.marks[id]
+	before := r.flags[id]
 	if before == m {
 		return
 	}
 	pair := w.open.Pair(id)
-	w.countMarks(pair, before, -1)
-	w.countMarks(pair, m, 1)
+	w.countFlags(pair, before, -1)
+	w.countFlags(pair, m, 1)
 	if m == 0 {
-		delete(r.marks, id)
+		delete(r.flags, id)
 		return
 	}
-	if r.marks == nil {
-		r.marks = make(map[uint64]marks)
+	if r.flags == nil {
+		r.flags = make(map[uint64]orderFlags)
 	}
-	r.marks[id] = m
+	r.flags[id] = m
 }
 
-// marksOf returns the marks of an open order.
-func (w *wallet) marksOf(id uint64) marks {
+// flagsOf returns the flags of an open order.
+func (w *wallet) flagsOf(id uint64) orderFlags {
 	if w.rare == nil {
 		return 0
 	}
-	return w.rare.marks[id]
+	return w.rare.flags[id]
 }
 
-// roomFor returns why an order with these marks exceeds the limits of a pair, 0 if it does not.
-func (w *wallet) roomFor(pair uint16, m marks) (refusal uint8) {
+// checkFlagLimits returns why a pair's limits allow no order with these flags; 0: they allow it.
+func (w *wallet) checkFlagLimits(pair uint16, m orderFlags) (refusal uint8) {
 	n, limits := w.inBook[pair], w.out.limits()
 	switch {
-	case m&marksStop != 0 && int(n.stopCount) >= limits.StopsPerAccountAndBook:
+	case m&flagStop != 0 && int(n.stopCount) >= limits.StopsPerAccountAndBook:
 		return event.RefusedStopLimit
-	case m&marksGTD != 0 && int(n.gtd) >= limits.GTDPerAccountAndBook:
+	case m&flagGTD != 0 && int(n.gtd) >= limits.GTDPerAccountAndBook:
 		return event.RefusedGTDLimit
 	}
 	return 0
 }
 
-// send submits a decided command straight to the journal.
+// send submits a decided command to the journal at once.
 func (w *wallet) send(c *Command) {
 	c.encode()
 	c.ticket = w.tickets.draw()

@@ -25,7 +25,7 @@ func (w *wallet) withdrawal(c *Command) {
 	if w.refuseIfHeld(c) {
 		return
 	}
-	if len(w.pending) >= w.out.limits().PendingWithdrawals {
+	if len(w.pendingWithdrawals) >= w.out.limits().PendingWithdrawals {
 		w.refuse(c, event.RefusedWithdrawalLimit)
 		return
 	}
@@ -39,13 +39,13 @@ func (w *wallet) withdrawal(c *Command) {
 		Amount: req.amount, Address: req.address, ClientID: req.clientID}
 	r := c.begin(event.KindWithdrawal, 0)
 	r.Withdrawal = record
-	if w.pending == nil {
-		w.pending = make(map[uint64]*state.Withdrawal)
+	if w.pendingWithdrawals == nil {
+		w.pendingWithdrawals = make(map[uint64]*state.Withdrawal)
 	}
-	w.pending[req.id] = state.NewWithdrawal(r)
+	w.pendingWithdrawals[req.id] = state.NewWithdrawal(r)
 	if !req.clientID.IsZero() {
 		w.withdrawalIDs.Add(req.id, req.clientID,
-			func(number uint64) bool { return w.pending[number] != nil })
+			func(number uint64) bool { return w.pendingWithdrawals[number] != nil })
 	}
 	w.accept(c)
 }
@@ -67,44 +67,46 @@ func (w *wallet) adjust(c *Command) {
 	r := c.begin(event.KindAdjusted, 0)
 	r.Adjusted = event.Adjusted{ID: req.id, Account: c.account.ID, Currency: req.currency,
 		Amount: req.amount, Reason: req.details, ClientID: req.clientID}
-	c.moved = *state.NewAdjustment(r)
-	ids.Add(req.id, req.clientID, func(number uint64) bool { return w.pending[number] != nil })
+	c.changedWithdrawal = *state.NewAdjustment(r)
+	ids.Add(req.id, req.clientID,
+		func(number uint64) bool { return w.pendingWithdrawals[number] != nil })
 	w.accept(c)
 }
 
-// moveWithdrawal moves a withdrawal to its next status: its owner confirms it with a code or
+// setWithdrawalStatus gives a withdrawal its next status: its owner confirms it with a code or
 // cancels it, an operator approves or refuses it.
-func (w *wallet) moveWithdrawal(c *Command) {
+func (w *wallet) setWithdrawalStatus(c *Command) {
 	req := &c.withdrawal
-	d := w.pending[req.id]
-	if d == nil || !state.ValidTransition(d.Status, req.to) {
+	d := w.pendingWithdrawals[req.id]
+	if d == nil || !state.ValidTransition(d.Status, req.nextStatus) {
 		w.refuse(c, event.RefusedWithdrawal)
 		return
 	}
-	leaves := req.to == event.WithdrawalVerified || req.to == event.WithdrawalApproved
+	next := req.nextStatus
+	leaves := next == event.WithdrawalVerified || next == event.WithdrawalApproved
 	if leaves && w.refuseIfHeld(c) {
 		return
 	}
-	if req.to == event.WithdrawalVerified && !w.checkCode(c, d) {
+	if next == event.WithdrawalVerified && !w.checkCode(c, d) {
 		return
 	}
-	despite := w.frozen && req.to == event.WithdrawalApproved
+	despite := w.frozen && next == event.WithdrawalApproved
 	if despite && !req.despiteFreeze {
 		w.refuse(c, event.RefusedFrozen)
 		return
 	}
-	d.Status, d.Details, d.Stale, d.Renewed = req.to, req.details, false, false
-	c.moved = *d
+	d.Status, d.Details, d.Stale, d.Renewed = next, req.details, false, false
+	c.changedWithdrawal = *d
 	if !d.Pending() {
-		delete(w.pending, d.ID)
+		delete(w.pendingWithdrawals, d.ID)
 		if w.rare != nil {
 			w.withdrawalIDs.Finish(d.ID)
 		}
 	}
-	r := c.begin(event.KindWithdrawalMoved, 0)
-	r.WithdrawalMoved = event.WithdrawalMoved{ID: d.ID, Account: d.Account, Key: c.keyNumber(),
+	r := c.begin(event.KindWithdrawalStatus, 0)
+	r.WithdrawalStatus = event.WithdrawalStatus{ID: d.ID, Account: d.Account, Key: c.keyNumber(),
 		Nonce: c.order.nonce, Currency: d.Currency, Amount: d.Amount,
-		To: req.to, Details: req.details, DespiteFreeze: despite}
+		To: next, Details: req.details, DespiteFreeze: despite}
 	if despite {
 		w.out.logDespiteFreeze(c)
 	}
@@ -127,21 +129,21 @@ const withdrawalHold = 48 * time.Hour
 // because the journal must have no withdrawal after the record.
 func (w *wallet) changeEmail(c *Command) {
 	own := w.rareParts()
-	own.heldUs = max(own.heldUs, c.admin.HeldUs)
-	c.record.Email.HeldUs, c.admin.HeldUs = own.heldUs, own.heldUs
-	for _, d := range w.pending {
+	own.holdEndsUs = max(own.holdEndsUs, c.admin.HoldEndsUs)
+	c.record.Email.HoldEndsUs, c.admin.HoldEndsUs = own.holdEndsUs, own.holdEndsUs
+	for _, d := range w.pendingWithdrawals {
 		d.VoidCode()
 	}
 	c.encode()
 	w.out.toJournal(&c.entry)
 }
 
-// refuseIfHeld refuses a withdrawal's command during a hold. The refusal has its end.
+// refuseIfHeld refuses a withdrawal's command during a hold. The refusal carries the hold's end.
 func (w *wallet) refuseIfHeld(c *Command) bool {
-	if w.rare == nil || c.timeUs >= w.heldUs {
+	if w.rare == nil || c.timeUs >= w.holdEndsUs {
 		return false
 	}
-	c.takenBy = uint64(w.heldUs)
+	c.holdEndsUs = w.holdEndsUs
 	w.refuse(c, event.RefusedHeld)
 	return true
 }
@@ -156,7 +158,7 @@ func (w *wallet) checkCode(c *Command, d *state.Withdrawal) bool {
 	case int(d.Tries) >= policy.CodeTries:
 		w.refuse(c, event.RefusedTries)
 		return false
-	case !expired && w.out.codeFits(d, c.withdrawal.code):
+	case !expired && w.out.codeMatches(d, c.withdrawal.code):
 		return true
 	case expired || d.Renewed:
 		expired = true

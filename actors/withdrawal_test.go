@@ -92,8 +92,8 @@ func outcomeOf(c *Command, err error) string {
 			r.Withdrawal.ClientID))
 	case r.Kind == event.KindRefusal && r.Refusal.Reason == event.RefusedWithdrawalID:
 		return fmt.Sprint("already used by withdraw ", c.TakenBy())
-	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawalMoved:
-		return fmt.Sprint("status ", r.WithdrawalMoved.To)
+	case c.Outcome() == Accepted && r.Kind == event.KindWithdrawalStatus:
+		return fmt.Sprint("status ", r.WithdrawalStatus.To)
 	case r.Kind == event.KindCodeRefused && r.CodeRefused.Expired:
 		return "code expired"
 	case r.Kind == event.KindCodeRefused:
@@ -186,10 +186,11 @@ func TestAWithdrawalCompletesAndSurvivesARestart(t *testing.T) {
 		b.expect(b.confirm(1, code), "refused for 11")
 		b.expect(b.confirm(2, code), "refused for 11")
 		b.restart()
-		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
+		b.expect(outcomeOf(b.e.SetWithdrawalStatus("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "6 with 0 reserved")
-		if _, err := b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, ""); err == nil {
+		if _, err := b.e.SetWithdrawalStatus("moderator", 1, event.WithdrawalApproved,
+			""); err == nil {
 			t.Error("it is approved twice")
 		}
 		for _, to := range []uint8{0, event.WithdrawalNew, event.WithdrawalVerified,
@@ -197,7 +198,8 @@ func TestAWithdrawalCompletesAndSurvivesARestart(t *testing.T) {
 			b.ask(1)
 			id := b.e.ids.withdrawal.Load()
 			var refused *RequestError
-			if _, err := b.e.MoveWithdrawal("moderator", id, to, ""); !errors.As(err, &refused) {
+			if _, err := b.e.SetWithdrawalStatus("moderator", id, to,
+				""); !errors.As(err, &refused) {
 				t.Errorf("a moderator gives status %d: %v", to, err)
 			}
 			b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), id))), "status 50")
@@ -210,7 +212,7 @@ func TestAWithdrawalCompletesAndSurvivesARestart(t *testing.T) {
 
 		b.expect(b.ask(coin), "withdraw 7")
 		b.expect(b.confirm(7, codeOf(b.t, b.e, 7)), "status 20")
-		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 7, event.WithdrawalRefused,
+		b.expect(outcomeOf(b.e.SetWithdrawalStatus("moderator", 7, event.WithdrawalRefused,
 			"the address is not ours to pay")), "status 40")
 		b.expect(b.balance(), "6 with 0 reserved")
 		eventually(t, "the refusal is mailed", func() bool {
@@ -294,7 +296,7 @@ func TestWithoutAMailServerNoWithdrawalIsAccepted(t *testing.T) {
 		b.nonce-- // it has not used its nonce
 		b.expect(b.confirm(1, first), "status 20")
 		b.expect(outcomeOf(b.e.Do(NewWithdrawalCancel(b.key, b.next(), 2))), "status 50")
-		b.expect(outcomeOf(b.e.MoveWithdrawal("moderator", 1, event.WithdrawalApproved, "")),
+		b.expect(outcomeOf(b.e.SetWithdrawalStatus("moderator", 1, event.WithdrawalApproved, "")),
 			"status 30")
 		b.expect(b.balance(), "9 with 0 reserved")
 	})

@@ -152,7 +152,7 @@ func (q *Keys) from(c *Side) (needs uint64) {
 	for _, n := range s.Account(q.Account).Keys {
 		k := s.Keys()[n-1]
 		q.List = append(q.List, KeyInfo{k.Key.Key, s.Account(k.Account).Name, k.Permissions,
-			k.Allow, int(k.Parallel), k.Revoked})
+			k.Allow, int(k.NonceWindow), k.Revoked})
 	}
 	return 0
 }

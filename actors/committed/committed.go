@@ -374,8 +374,8 @@ func (c *Side) note(r *event.Record, effects *state.Effects) {
 	case event.KindWithdrawal:
 		c.noteNonce(r.Withdrawal.Key)
 		c.mailed()
-	case event.KindWithdrawalMoved:
-		c.noteNonce(r.WithdrawalMoved.Key)
+	case event.KindWithdrawalStatus:
+		c.noteNonce(r.WithdrawalStatus.Key)
 		if effects.Withdrawal != nil {
 			c.mailed()
 		}

@@ -57,8 +57,8 @@ type ReadHost interface {
 	Answered() uint64
 	// ToWallet sends a read to the wallet of an account.
 	ToWallet(a *directory.Account, r *Read)
-	// TurnAway counts and returns the error of a read that is not admitted.
-	TurnAway(why Refusal) error
+	// CountRefusal counts and returns the error of a read that is not admitted.
+	CountRefusal(why Refusal) error
 }
 
 // A Refusal is the reason why a read is not admitted.
@@ -80,9 +80,9 @@ func NewDoor(side *Side, host ReadHost, s mailbox.Scheduler, dead <-chan struct{
 	return d
 }
 
-// Current returns once later reads see everything that any process acknowledged before the call.
-// Errors: those of ReadHost.Current, and ErrTimeout.
-func (d *Door) Current() error {
+// AwaitCurrent returns once later reads see everything that any process acknowledged before the
+// call. Errors: those of ReadHost.Current, and ErrTimeout.
+func (d *Door) AwaitCurrent() error {
 	seq, err := d.host.Current()
 	if err != nil || d.side.Folded() >= seq {
 		return err
@@ -97,7 +97,7 @@ func (d *Door) Current() error {
 
 // beginRead takes a slot for a read in flight, which endRead releases. The read must be answered
 // from a state at or above after. One that completes the answer to a command (followUp) uses
-// separate slots, and is not refused because the engine stops. Errors: those of TurnAway and of
+// separate slots, and is not refused because the engine stops. Errors: those of CountRefusal and of
 // ReadHost.Current.
 func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 	why := RefusedBusy
@@ -116,7 +116,7 @@ func (d *Door) beginRead(followUp bool) (after uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, d.host.TurnAway(why)
+	return 0, d.host.CountRefusal(why)
 }
 
 // endRead releases the slot of beginRead.

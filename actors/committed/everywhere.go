@@ -90,7 +90,7 @@ func (q *AccountCounts) from(c *Side) (needs uint64) {
 				q.FrozenNames = append(q.FrozenNames, a.Name)
 			}
 		}
-		if a.Operated().HeldUs > q.NowUs {
+		if a.Operated().HoldEndsUs > q.NowUs {
 			if q.HeldAccounts++; len(q.HeldNames) < q.Names {
 				q.HeldNames = append(q.HeldNames, a.Name)
 			}

@@ -294,7 +294,7 @@ func (u *BookUpdate) fill(p *state.Pair, r *event.Record, e *state.Effects) {
 	switch r.Kind {
 	case event.KindOrder:
 		u.fillOrder(p, &r.Order)
-	case event.KindCancel, event.KindSwept:
+	case event.KindCancel, event.KindSwitchCancel:
 		x := &r.Cancel
 		u.Cancel, u.ID, u.Cancelled, u.Side, u.Price = true, x.ID, x.Order, x.Side, x.Price
 		if u.Remaining = x.Remaining; len(e.Left) > 0 {

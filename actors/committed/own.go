@@ -130,7 +130,7 @@ func (d *Door) WatchOwn(by Client, q *OwnWatch) error {
 	account := by.Key.Account.ID
 	if most := d.limits.PerAccount; most > 0 {
 		if v.slot = d.private.begin(account, most); !v.slot {
-			return d.host.TurnAway(RefusedAccountBusy)
+			return d.host.CountRefusal(RefusedAccountBusy)
 		}
 	}
 	return v.ask(q)
@@ -203,9 +203,9 @@ func (c *Side) ownFunds(r *event.Record, e *state.Effects) {
 		switch r.Kind {
 		case event.KindWithdrawal:
 			w = c.state.Withdrawal(r.Withdrawal.ID)
-		case event.KindWithdrawalMoved:
+		case event.KindWithdrawalStatus:
 			if w == nil { // still pending
-				w = c.state.Withdrawal(r.WithdrawalMoved.ID)
+				w = c.state.Withdrawal(r.WithdrawalStatus.ID)
 			}
 		}
 		x.Withdrawals = append(x.Withdrawals, WithdrawalRow(w))
@@ -248,7 +248,7 @@ func (x *OwnEvent) begin(r *event.Record) {
 		x.Cause, x.Order = CauseAmended, r.Order.ID
 	case event.KindExpired:
 		x.Cause = CauseExpired // ownFeeds.put sets the first order
-	case event.KindCancel, event.KindSwept:
+	case event.KindCancel, event.KindSwitchCancel:
 		x.Cause, x.Order, x.Reason = CauseCancelled, r.Cancel.Order, r.Cancel.Reason
 		switch {
 		case x.Reason != 0:
@@ -259,7 +259,7 @@ func (x *OwnEvent) begin(r *event.Record) {
 		}
 	case event.KindDeposit:
 		x.Cause = CauseDeposit
-	case event.KindWithdrawal, event.KindWithdrawalMoved, event.KindAdjusted:
+	case event.KindWithdrawal, event.KindWithdrawalStatus, event.KindAdjusted:
 		x.Cause = CauseWithdraw
 	case event.KindFreeze:
 		x.Cause, x.Frozen = CauseFreeze, r.Freeze.Frozen

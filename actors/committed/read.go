@@ -105,9 +105,9 @@ func (r *Read) free() {
 // Key returns the key of a signed read, and the nonce that the read takes.
 func (r *Read) Key() (key *directory.Key, nonce uint64) { return r.key, r.nonce }
 
-// IsNamed reports whether the read asks for an order by a client order id. The wallet answers it
+// ByClientID reports whether the read asks for an order by a client order id. The wallet answers it
 // after all its commands in flight, which may include an order with that id.
-func (r *Read) IsNamed() bool { return !r.ClientID().IsZero() }
+func (r *Read) ByClientID() bool { return !r.ClientID().IsZero() }
 
 // ClientID returns the client order id that the read asks for; zero: none. The caller must own the
 // read.

@@ -126,7 +126,7 @@ func (v *visit) sign(r *Read) error {
 	}
 	if most := d.limits.PerAccount; most > 0 {
 		if !d.private.begin(key.Account.ID, most) {
-			return d.host.TurnAway(RefusedAccountBusy)
+			return d.host.CountRefusal(RefusedAccountBusy)
 		}
 		r.slot = true
 	}

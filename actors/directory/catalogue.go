@@ -64,8 +64,8 @@ func (c *Catalogue) PairNamed(name string) *Pair { return c.byName[name] }
 // rows are kept. 0: never configured.
 func (c *Catalogue) EverPair(name []byte) uint16 { return c.ever[string(name)] }
 
-// Numbered returns the configured pair with that number, which is in use.
-func (c *Catalogue) Numbered(number uint16) *Pair { return c.byNumber[number-1] }
+// PairByNumber returns the configured pair with that number, which is in use.
+func (c *Catalogue) PairByNumber(number uint16) *Pair { return c.byNumber[number-1] }
 
 // Configured returns the configured pair with that number, nil if there is none.
 func (c *Catalogue) Configured(number uint16) *Pair {

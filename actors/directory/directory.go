@@ -136,7 +136,7 @@ const FeeAccount = "fees"
 type Key struct {
 	Number      uint32
 	Permissions uint8
-	Parallel    int // number of nonces kept for parallel use; 0: nonces must grow
+	NonceWindow int // number of nonces kept for parallel use; 0: nonces must grow
 	revoked     atomic.Bool
 	Public      string
 	Account     *Account
@@ -192,7 +192,7 @@ func (d *Directory) Key(public []byte) *Key {
 // AddKey publishes a key to handlers. material is Key.Material.
 func (d *Directory) AddKey(k *event.Key, material any) error {
 	e := &Key{Number: k.Number, Public: k.Key, Account: d.Account(k.Account),
-		Permissions: k.Permissions, Parallel: int(k.Parallel), Material: material}
+		Permissions: k.Permissions, NonceWindow: int(k.NonceWindow), Material: material}
 	for _, a := range k.Allow {
 		p, err := netip.ParsePrefix(a)
 		if err != nil {

@@ -36,6 +36,6 @@ func (s *Signed) Ask() { s.asked.Store(true) }
 
 // With returns the key for one request, which is forwarded with it.
 func (k *Key) With(s *Signed) *Key {
-	return &Key{Number: k.Number, Permissions: k.Permissions, Parallel: k.Parallel, of: k,
+	return &Key{Number: k.Number, Permissions: k.Permissions, NonceWindow: k.NonceWindow, of: k,
 		Public: k.Public, Account: k.Account, Allow: k.Allow, Signed: s}
 }

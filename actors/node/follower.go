@@ -259,7 +259,7 @@ func (h followerReads) Current() (uint64, error) {
 	defer cancel()
 	seq, err := h.node.replica.Reach(ctx)
 	if err != nil {
-		return 0, actors.TurnAway(h.node.meter, actors.ErrNotConfirmed)
+		return 0, actors.CountRefusal(h.node.meter, actors.ErrNotConfirmed)
 	}
 	return seq, nil
 }
@@ -276,7 +276,7 @@ func (h followerReads) Answered() uint64 { return h.commands.newest.Load() }
 // ToWallet implements committed.ReadHost: the wallet is at the leader.
 func (h followerReads) ToWallet(_ *directory.Account, r *committed.Read) { h.commands.toWallet(r) }
 
-// TurnAway implements committed.ReadHost.
-func (h followerReads) TurnAway(why committed.Refusal) error {
-	return actors.TurnAway(h.node.meter, actors.Refusals[why])
+// CountRefusal implements committed.ReadHost.
+func (h followerReads) CountRefusal(why committed.Refusal) error {
+	return actors.CountRefusal(h.node.meter, actors.Refusals[why])
 }

@@ -260,8 +260,8 @@ func (f *forwarder) receive(kind byte, p *actors.Parser) error {
 	return actors.ErrMalformed
 }
 
-// Settle implements Commands.
-func (f *forwarder) Settle(key *directory.Key) error {
+// DrainGates implements Commands.
+func (f *forwarder) DrainGates(key *directory.Key) error {
 	return f.roundTrip(forwardFence,
 		func(b []byte) []byte { return wire.AppendText(b, key.Public) })
 }
@@ -272,7 +272,7 @@ func (f *forwarder) roundTrip(kind byte, add func(b []byte) []byte) error {
 	x := pendingAnswer{list: []*actors.Command{c}, fence: true}
 	if err := f.request(kind, x, add); err != nil {
 		c.Free()
-		return actors.TurnAway(f.a.node.meter, err)
+		return actors.CountRefusal(f.a.node.meter, err)
 	}
 	if !c.Await(&f.a.node.life) {
 		return committed.ErrTimeout
@@ -326,10 +326,10 @@ func (f *forwarder) read(key *directory.Key, nonce uint64) (*actors.RemoteAnswer
 	p := actors.Parse(b)
 	switch {
 	case errors.Is(err, observing.ErrBusy):
-		return nil, actors.TurnAway(n.meter, actors.ErrBusy)
+		return nil, actors.CountRefusal(n.meter, actors.ErrBusy)
 	case err != nil:
 		n.opts.Log.Debug("the followed member has not answered a read", "error", err)
-		return nil, actors.TurnAway(n.meter, actors.ErrNotConfirmed)
+		return nil, actors.CountRefusal(n.meter, actors.ErrNotConfirmed)
 	}
 	p.Answer(answer)
 	return answer, p.Done()
@@ -352,7 +352,7 @@ func (f *forwarder) toWallet(r *committed.Read) {
 	if err := f.request(forwardTake, pendingAnswer{read: r}, func(b []byte) []byte {
 		return actors.AppendClientID(wire.AppendUints(wire.AppendText(b, key.Public), nonce), id)
 	}); err != nil {
-		r.Err = actors.TurnAway(f.a.node.meter, err)
+		r.Err = actors.CountRefusal(f.a.node.meter, err)
 		r.Answer()
 	}
 }
@@ -410,7 +410,8 @@ func (f *forwarder) send(list []*actors.Command) error {
 		if key.Signed != nil {
 			key.Signed.Ask()
 			err = f.request(forwardSigned, pendingAnswer{list: list}, func(b []byte) []byte {
-				return appendSignedRequest(b, key, first.Nonce(), first.TakesBack(), len(list))
+				return appendSignedRequest(b, key, first.Nonce(), first.MayUseCancelSlot(),
+					len(list))
 			})
 			return
 		}
@@ -444,7 +445,7 @@ func (f *forwarder) Do(c *actors.Command) (*actors.Command, error) {
 func (f *forwarder) do(c *actors.Command) (*actors.Command, error) {
 	if err := f.send([]*actors.Command{c}); err != nil {
 		c.Free()
-		return nil, actors.TurnAway(f.a.node.meter, err)
+		return nil, actors.CountRefusal(f.a.node.meter, err)
 	}
 	if !c.Await(&f.a.node.life) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
@@ -494,7 +495,7 @@ func (f *forwarder) outcome(c *actors.Command) (*actors.Command, error) {
 		f.a.node.meter.UnknownOutcomes.Add(1)
 		return nil, err
 	}
-	return nil, actors.TurnAway(f.a.node.meter, err)
+	return nil, actors.CountRefusal(f.a.node.meter, err)
 }
 
 // DoAll implements Commands.
@@ -505,7 +506,7 @@ func (f *forwarder) DoAll(list []*actors.Command, errs []error) error {
 			c.Free()
 			list[i] = nil
 		}
-		return actors.TurnAway(f.a.node.meter, err)
+		return actors.CountRefusal(f.a.node.meter, err)
 	}
 	began, unsent := time.Now(), error(nil)
 	for i, c := range list {
@@ -541,8 +542,8 @@ func (f *forwarder) SessionLost(key *directory.Key, session uint64) {
 // Key implements Commands.
 func (f *forwarder) Key(public []byte) *directory.Key { return f.a.Public.Key(public) }
 
-// Current implements Commands.
-func (f *forwarder) Current() error { return actors.AwaitKnown(f.a.Door) }
+// AwaitCurrent implements Commands.
+func (f *forwarder) AwaitCurrent() error { return actors.AwaitCurrent(f.a.Door) }
 
 // Writable implements Commands.
 func (f *forwarder) Writable() error {
@@ -560,10 +561,10 @@ func (f *forwarder) Cancelling() error {
 // accepts returns nil if commands not barred by maintenance are accepted.
 func (f *forwarder) accepts(barred func() bool) error {
 	switch {
-	case barred() && (f.Current() != nil || barred()):
-		return actors.TurnAway(f.a.node.meter, actors.ErrMaintenance)
+	case barred() && (f.AwaitCurrent() != nil || barred()):
+		return actors.CountRefusal(f.a.node.meter, actors.ErrMaintenance)
 	case !f.connected():
-		return actors.TurnAway(f.a.node.meter, actors.ErrNotConfirmed)
+		return actors.CountRefusal(f.a.node.meter, actors.ErrNotConfirmed)
 	}
 	return nil
 }
@@ -571,7 +572,7 @@ func (f *forwarder) accepts(barred func() bool) error {
 // Confirmed implements Commands.
 func (f *forwarder) Confirmed() error {
 	if !f.connected() {
-		return actors.TurnAway(f.a.node.meter, actors.ErrNotConfirmed)
+		return actors.CountRefusal(f.a.node.meter, actors.ErrNotConfirmed)
 	}
 	return nil
 }

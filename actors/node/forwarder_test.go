@@ -437,12 +437,12 @@ func TestNodeWithLateFoldIsNotCurrent(t *testing.T) {
 		<-held
 		committed.SetPatience(b.Door, time.Millisecond)
 		must[actors.Admin](t)(r.Deposit("test", "ann", "BTC", coin, "late"))
-		if err := b.Commands.Current(); !errors.Is(err, actors.ErrNotConfirmed) {
+		if err := b.Commands.AwaitCurrent(); !errors.Is(err, actors.ErrNotConfirmed) {
 			t.Errorf("a node that is late: %v", err)
 		}
 		committed.SetPatience(b.Door, time.Minute)
 		close(free)
-		if err := errors.Join(<-ended, b.Commands.Current()); err != nil {
+		if err := errors.Join(<-ended, b.Commands.AwaitCurrent()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -495,7 +495,7 @@ func TestFollowerLearnsKeysFreezesAndMaintenance(t *testing.T) {
 			}
 			learns("a freeze", bob.Account.Frozen)
 			must[actors.Admin](t)(r.Freeze("test", "bob", false))
-			if err := b.Commands.Current(); err != nil || bob.Account.Frozen() {
+			if err := b.Commands.AwaitCurrent(); err != nil || bob.Account.Frozen() {
 				t.Error("an account that is free again counts as frozen", err)
 			}
 		}
@@ -566,7 +566,7 @@ func TestMalformedMessagesOfNodeChangeNothing(t *testing.T) {
 			"a negative amount": order(1, 0, 1, append([]byte{byte(event.KindOrder), 1, 1,
 				1}, wire.AppendUints(nil, 1<<63)...)...),
 			"a withdrawal that is approved": order(1, 0, 1, wire.AppendValue([]byte{byte(
-				event.KindWithdrawalMoved)}, &approval)...),
+				event.KindWithdrawalStatus)}, &approval)...),
 			"something after the commands": order(1, 0, 1, append(actors.AppendCommand(nil,
 				actors.NewCancel(keyOfNobody, 1, 1, event.ClientID{})), 1, 2, 3)...),
 		} {
@@ -697,7 +697,7 @@ func TestOnlyLeaderReportsRevokedKeys(t *testing.T) {
 				q := &committed.OpenOrders{Account: b.key.Account.ID, ClientID: id, Limit: 1}
 				return b.Ask(q, b.key, b.next())
 			},
-			"a fence": func() error { return b.Commands.Settle(b.key) },
+			"a fence": func() error { return b.Commands.DrainGates(b.key) },
 		}
 		for _, alone := range []bool{true, false} {
 			store.alone.Store(alone)
@@ -726,7 +726,7 @@ func TestSettleDrainsInFlightCommands(t *testing.T) {
 		if err := b.Commands.(*forwarder).send([]*actors.Command{x}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Settle(b.key); err != nil {
+		if err := b.DrainGates(b.key); err != nil {
 			t.Error(err)
 		}
 		if !x.AwaitSince(time.Time{}, &b.node.life) { // the leader has given it up

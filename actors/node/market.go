@@ -150,7 +150,7 @@ func (n *Node) ApplyMarket(ctx context.Context,
 		err = misfit
 	}
 	if err != nil {
-		return actors.Refuse(err.Error())
+		return actors.NewRequestError(err.Error())
 	}
 	return n.replica.SetMarket(ctx, market, false)
 }

@@ -333,6 +333,6 @@ func (x *observer) reconnects(what func()) {
 	})
 	eventually(x.T, "the observer follows a member", func() bool {
 		now := x.store.Link()
-		return now != 0 && (now != link || x.Follower.Current() == nil)
+		return now != 0 && (now != link || x.Follower.AwaitCurrent() == nil)
 	})
 }

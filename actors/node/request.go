@@ -52,7 +52,7 @@ func (f *forwardingSession) refuseAll(x *forwardedRequest, err error) {
 func (f *forwardingSession) begin(x *forwardedRequest, account *directory.Account) {
 	if !f.hasRoom(x) {
 		f.traffic.Full.Add(1)
-		x.refuse(f.TurnAway(actors.ErrBusy))
+		x.refuse(f.CountRefusal(actors.ErrBusy))
 		return
 	}
 	if x.meters = x.lost == 0; x.meters {
@@ -97,7 +97,7 @@ func (f *forwardingSession) hasRoom(x *forwardedRequest) bool {
 		most = most * forwardSlots / 4
 	}
 	for _, c := range x.list {
-		if !c.TakesBack() {
+		if !c.MayUseCancelSlot() {
 			most = most * forwardSlots / 4
 			break
 		}
@@ -179,7 +179,7 @@ func (f *forwardingSession) send(x *forwardedRequest) {
 // unknownKeyError returns why a key of the other node is unknown here: it was revoked, or this node
 // no longer leads, and lacks a key that was made since.
 func (f *forwardingSession) unknownKeyError() error {
-	if err := actors.AwaitKnown(f.Door); err != nil {
+	if err := actors.AwaitCurrent(f.Door); err != nil {
 		return err
 	}
 	return committed.ErrKeyRevoked

@@ -177,7 +177,7 @@ func (f *forwardingSession) receive(kind byte, p *actors.Parser) error {
 		}
 		if f.nonceReads.Add(1) > int64(f.Limits().Reads) {
 			f.traffic.Full.Add(1)
-			f.answerNonce(number, 0, f.TurnAway(actors.ErrBusy))
+			f.answerNonce(number, 0, f.CountRefusal(actors.ErrBusy))
 		} else {
 			f.traffic.InFlight.Add(1)
 			go f.takeNonce(number, k, nonce, id)

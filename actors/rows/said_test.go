@@ -28,7 +28,7 @@ func TestEachActionIsPhrasedForPeople(t *testing.T) {
 	from := key
 	from.Allow = []string{"10.0.0.0/8", "::1/128"}
 	parallel := from
-	parallel.Parallel, parallel.Permissions = 8, event.AllPermissions
+	parallel.NonceWindow, parallel.Permissions = 8, event.AllPermissions
 	wire, err := event.NewClientID("wire-7")
 	if err != nil {
 		t.Fatal(err)
@@ -59,12 +59,12 @@ func TestEachActionIsPhrasedForPeople(t *testing.T) {
 			`credited alice 0.00000001 USDT, reference "a\nb\"c" (deposit 4)`},
 		{event.Record{Kind: event.KindCancel, Pair: 1, Cancel: event.Cancel{Account: 1, Order: 9}},
 			"cancelled alice's order 9 in BTC_USDT"},
-		{event.Record{Kind: event.KindWithdrawalMoved, WithdrawalMoved: event.WithdrawalMoved{ID: 7,
-			Account: 1, Currency: 1, Amount: 1e8, To: event.WithdrawalApproved,
+		{event.Record{Kind: event.KindWithdrawalStatus, WithdrawalStatus: event.WithdrawalStatus{
+			ID: 7, Account: 1, Currency: 1, Amount: 1e8, To: event.WithdrawalApproved,
 			DespiteFreeze: true}},
 			"approved alice's withdraw 7 of 1 BTC, though the account is frozen"},
-		{event.Record{Kind: event.KindWithdrawalMoved, WithdrawalMoved: event.WithdrawalMoved{ID: 7,
-			Account: 1, Currency: 1, Amount: 1e8, To: event.WithdrawalRefused,
+		{event.Record{Kind: event.KindWithdrawalStatus, WithdrawalStatus: event.WithdrawalStatus{
+			ID: 7, Account: 1, Currency: 1, Amount: 1e8, To: event.WithdrawalRefused,
 			Details: "Who is that?"}},
 			"refused alice's withdraw 7 of 1 BTC: Who is that?"},
 		{event.Record{Kind: event.KindAdjusted, Adjusted: event.Adjusted{ID: 8, Account: 1,
@@ -80,7 +80,7 @@ func TestEachActionIsPhrasedForPeople(t *testing.T) {
 		{event.Record{Kind: event.KindFreeze, Freeze: event.Freeze{Account: 1}},
 			"unfroze alice"},
 		{event.Record{Kind: event.KindEmail, Email: event.Email{Account: 1,
-			Address: "a@new.example", HeldUs: 1_700_000_000_000_000}},
+			Address: "a@new.example", HoldEndsUs: 1_700_000_000_000_000}},
 			"gave alice the e-mail address a@new.example, and held its withdraws until " +
 				"2023-11-14T22:13:20Z"},
 		{event.Record{Kind: event.KindAccountClosed,

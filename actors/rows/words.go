@@ -32,8 +32,8 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindKey:
 		text := fmt.Sprintf("made key %s for account %s, permissions %d, from %v", r.Key.Key,
 			name(r.Key.Account), r.Key.Permissions, r.Key.Allow)
-		if r.Key.Parallel > 0 {
-			text += fmt.Sprintf(", for parallel use with %d nonces", r.Key.Parallel)
+		if r.Key.NonceWindow > 0 {
+			text += fmt.Sprintf(", for parallel use with %d nonces", r.Key.NonceWindow)
 		}
 		return text
 	case event.KindKeyRevoked:
@@ -45,8 +45,8 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindCancel:
 		return fmt.Sprintf("cancelled order %d of account %s in %s", r.Cancel.Order,
 			name(r.Cancel.Account), pair())
-	case event.KindWithdrawalMoved:
-		m := &r.WithdrawalMoved
+	case event.KindWithdrawalStatus:
+		m := &r.WithdrawalStatus
 		text := fmt.Sprintf("withdraw %d (%v %s of account %s) is %s", m.ID, m.Amount,
 			code(m.Currency), name(m.Account), event.WithdrawalStatusName(m.To))
 		if m.Details != "" {
@@ -59,7 +59,7 @@ func allWords(s *state.State, r *event.Record) string {
 	case event.KindEmail:
 		return fmt.Sprintf("account %s has the e-mail address %q, its withdraws are held until %s",
 			name(r.Email.Account), r.Email.Address,
-			time.UnixMicro(r.Email.HeldUs).UTC().Format(time.RFC3339))
+			time.UnixMicro(r.Email.HoldEndsUs).UTC().Format(time.RFC3339))
 	case event.KindAccountClosed:
 		return fmt.Sprintf("account %s closed, its keys have ended", name(r.AccountClosed.Account))
 	case event.KindAdjusted:

@@ -138,8 +138,8 @@ func (r *Record) appendMore(dst []byte) []byte {
 	switch r.Kind {
 	case KindWithdrawal:
 		return r.Withdrawal.append(dst)
-	case KindWithdrawalMoved:
-		m := &r.WithdrawalMoved
+	case KindWithdrawalStatus:
+		m := &r.WithdrawalStatus
 		dst = uv(uv(uv(uv(uv(dst, m.ID), uint64(m.Account)), uint64(m.Key)), m.Nonce),
 			uint64(m.Currency))
 		return flag(text(append(amount(dst, m.Amount), m.To), m.Details), m.DespiteFreeze)
@@ -149,7 +149,7 @@ func (r *Record) appendMore(dst []byte) []byte {
 		return a.ClientID.append(text(amount(dst, a.Amount), a.Reason))
 	case KindEmail:
 		m := &r.Email
-		return uv(text(uv(dst, uint64(m.Account)), m.Address), moment(m.HeldUs))
+		return uv(text(uv(dst, uint64(m.Account)), m.Address), moment(m.HoldEndsUs))
 	case KindMaintenance:
 		return text(append(dst, r.Maintenance.Mode()), r.Maintenance.Message)
 	case KindFees:
@@ -188,7 +188,7 @@ func (k *Key) append(dst []byte) []byte {
 	}
 	dst = le.AppendUint64(dst, k.SealedBy)
 	dst = append(uv(dst, atMost(len(k.Sealed), maxText)), k.Sealed...)
-	return uv(dst, atMost(int(k.Parallel), MaxParallel))
+	return uv(dst, atMost(int(k.NonceWindow), MaxParallel))
 }
 
 func (w *Withdrawal) append(dst []byte) []byte {
@@ -331,8 +331,8 @@ func (d *decoder) more(r *Record) bool {
 	switch r.Kind {
 	case KindWithdrawal:
 		d.withdrawal(&r.Withdrawal)
-	case KindWithdrawalMoved:
-		r.WithdrawalMoved = WithdrawalMoved{ID: d.Uint(), Account: d.U32(), Key: d.U32(),
+	case KindWithdrawalStatus:
+		r.WithdrawalStatus = WithdrawalStatus{ID: d.Uint(), Account: d.U32(), Key: d.U32(),
 			Nonce:    d.Uint(),
 			Currency: d.U16(), Amount: d.Amount(),
 			To: d.Byte(), Details: d.text(), DespiteFreeze: d.Flag()}
@@ -342,7 +342,7 @@ func (d *decoder) more(r *Record) bool {
 			Reason: d.text()}
 		d.clientID(&a.ClientID)
 	case KindEmail:
-		r.Email = Email{Account: d.U32(), Address: d.text(), HeldUs: int64(d.UpTo(1<<63 - 1))}
+		r.Email = Email{Account: d.U32(), Address: d.text(), HoldEndsUs: int64(d.UpTo(1<<63 - 1))}
 	case KindMaintenance:
 		m, ok := MaintenanceOf(d.Byte())
 		if !ok {
@@ -389,7 +389,7 @@ func (d *decoder) key(k *Key) {
 		k.SealedBy = le.Uint64(by)
 	}
 	k.Sealed = append([]byte(nil), d.Bytes(maxText)...)
-	k.Parallel = uint16(d.UpTo(MaxParallel))
+	k.NonceWindow = uint16(d.UpTo(MaxParallel))
 }
 
 func (d *decoder) withdrawal(w *Withdrawal) {

@@ -20,9 +20,9 @@ import (
 
 var kinds = []Kind{KindCurrency, KindPair, KindAccount, KindKey, KindKeyRevoked, KindDeposit,
 	KindOrder, KindCancel, KindRefusal,
-	KindWithdrawal, KindWithdrawalMoved, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
+	KindWithdrawal, KindWithdrawalStatus, KindCodeRefused, KindMailed, KindHalt, KindFreeze,
 	KindMaintenance, KindFees, KindHistory, KindStop, KindTriggered, KindAmended, KindExpired,
-	KindSwitch, KindSettings, KindSwept, KindInstructed, KindNote, KindAdjusted,
+	KindSwitch, KindSettings, KindSwitchCancel, KindInstructed, KindNote, KindAdjusted,
 	KindEmail, KindAccountClosed}
 
 func drawText(t *rapid.T, name string) string {
@@ -116,7 +116,7 @@ func drawRecord(t *rapid.T) Record {
 		r.Account = Account{u32.Draw(t, "id"), drawText(t, "name"), drawText(t, "email")}
 	case KindKey:
 		r.Key = drawKey(t)
-		r.Key.Parallel = uint16(rapid.IntRange(0, MaxParallel).Draw(t, "nonces"))
+		r.Key.NonceWindow = uint16(rapid.IntRange(0, MaxParallel).Draw(t, "nonces"))
 	case KindKeyRevoked:
 		r.KeyRevoked = KeyRevoked{u32.Draw(t, "number"), rapid.Bool().Draw(t, "lost")}
 	case KindDeposit:
@@ -134,8 +134,8 @@ func drawRecord(t *rapid.T) Record {
 			Key: u32.Draw(t, "key"), Nonce: u64.Draw(t, "nonce"),
 			Currency: u16.Draw(t, "currency"), Amount: drawAmount(t, "amount"),
 			Address: drawText(t, "address"), ClientID: drawClientID(t)}
-	case KindWithdrawalMoved:
-		r.WithdrawalMoved = WithdrawalMoved{u64.Draw(t, "id"), u32.Draw(t, "account"),
+	case KindWithdrawalStatus:
+		r.WithdrawalStatus = WithdrawalStatus{u64.Draw(t, "id"), u32.Draw(t, "account"),
 			u32.Draw(t, "key"), u64.Draw(t, "nonce"), u16.Draw(t, "currency"),
 			drawAmount(t, "amount"),
 			rapid.Byte().Draw(t, "to"), drawText(t, "details"),

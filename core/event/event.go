@@ -24,24 +24,24 @@ const (
 	KindCancel     Kind = 8 // an open order was cancelled by its owner
 	KindRefusal    Kind = 9 // a command was refused after its nonce was taken
 
-	KindWithdrawalMoved Kind = 11 // a withdrawal gets its next status
-	KindCodeRefused     Kind = 12 // a withdrawal was confirmed with a wrong or expired code
-	KindMailed          Kind = 13 // a mail of the outbox was sent, or abandoned
-	KindHalt            Kind = 14 // trading on a pair is halted or resumed
-	KindMaintenance     Kind = 16 // the exchange enters or leaves maintenance
+	KindWithdrawalStatus Kind = 11 // a withdrawal gets its next status
+	KindCodeRefused      Kind = 12 // a withdrawal was confirmed with a wrong or expired code
+	KindMailed           Kind = 13 // a mail of the outbox was sent, or abandoned
+	KindHalt             Kind = 14 // trading on a pair is halted or resumed
+	KindMaintenance      Kind = 16 // the exchange enters or leaves maintenance
 	// an account's own fees in a pair are set or removed
 	KindFees Kind = 17
 	// the history is assigned an id: codes and mails of other histories are void
 	KindHistory Kind = 18
 
-	KindStop      Kind = 19 // an order was accepted and waits for its trigger
-	KindTriggered Kind = 20 // a waiting order entered the book, with its trades
-	KindAmended   Kind = 21 // an open order was changed, with its trades
-	KindExpired   Kind = 22 // open orders expired
-	KindSwitch    Kind = 23 // a dead man's switch was armed, disarmed or fired
-	KindSettings  Kind = 24 // an account's order settings changed
-	KindKey       Kind = 25 // an API key is made, or its secret is sealed again
-	KindSwept     Kind = 26 // a dead man's switch cancelled an open order
+	KindStop         Kind = 19 // an order was accepted and waits for its trigger
+	KindTriggered    Kind = 20 // a waiting order entered the book, with its trades
+	KindAmended      Kind = 21 // an open order was changed, with its trades
+	KindExpired      Kind = 22 // open orders expired
+	KindSwitch       Kind = 23 // a dead man's switch was armed, disarmed or fired
+	KindSettings     Kind = 24 // an account's order settings changed
+	KindKey          Kind = 25 // an API key is made, or its secret is sealed again
+	KindSwitchCancel Kind = 26 // a dead man's switch cancelled an open order
 	// an order with instructions was accepted, with its trades
 	KindInstructed Kind = 27
 
@@ -73,31 +73,31 @@ var kindInfos = [...]kindInfo{
 	KindKeyRevoked: {name: "key revoked"},
 	KindDeposit: {name: "deposit",
 		withheld: func(r *Record) *string { return &r.Deposit.Reference }},
-	KindOrder:           {name: "order"},
-	KindCancel:          {name: "cancel"},
-	KindRefusal:         {name: "refusal"},
-	KindWithdrawalMoved: {name: "withdraw moved"},
+	KindOrder:            {name: "order"},
+	KindCancel:           {name: "cancel"},
+	KindRefusal:          {name: "refusal"},
+	KindWithdrawalStatus: {name: "withdraw moved"},
 	KindCodeRefused: {name: "code refused",
 		payload: func(r *Record) any { return &r.CodeRefused }},
 	KindMailed: {name: "mailed", payload: func(r *Record) any { return &r.Mailed },
 		withheld: func(r *Record) *string { return &r.Mailed.Error }},
-	KindHalt:        {name: "halt", payload: func(r *Record) any { return &r.Halt }},
-	KindMaintenance: {name: "maintenance"},
-	KindFees:        {name: "fees"},
-	KindHistory:     {name: "history"},
-	KindStop:        {name: "stop"},
-	KindTriggered:   {name: "triggered"},
-	KindAmended:     {name: "amended"},
-	KindExpired:     {name: "expired"},
-	KindSwitch:      {name: "switch"},
-	KindSettings:    {name: "settings"},
-	KindKey:         {name: "key"},
-	KindSwept:       {name: "swept"},
-	KindInstructed:  {name: "order with instructions"},
-	KindNote:        {name: "note", withheld: func(r *Record) *string { return &r.Note }},
-	KindWithdrawal:  {name: "withdraw"},
-	KindFreeze:      {name: "freeze", payload: func(r *Record) any { return &r.Freeze }},
-	KindAdjusted:    {name: "adjustment"},
+	KindHalt:         {name: "halt", payload: func(r *Record) any { return &r.Halt }},
+	KindMaintenance:  {name: "maintenance"},
+	KindFees:         {name: "fees"},
+	KindHistory:      {name: "history"},
+	KindStop:         {name: "stop"},
+	KindTriggered:    {name: "triggered"},
+	KindAmended:      {name: "amended"},
+	KindExpired:      {name: "expired"},
+	KindSwitch:       {name: "switch"},
+	KindSettings:     {name: "settings"},
+	KindKey:          {name: "key"},
+	KindSwitchCancel: {name: "swept"},
+	KindInstructed:   {name: "order with instructions"},
+	KindNote:         {name: "note", withheld: func(r *Record) *string { return &r.Note }},
+	KindWithdrawal:   {name: "withdraw"},
+	KindFreeze:       {name: "freeze", payload: func(r *Record) any { return &r.Freeze }},
+	KindAdjusted:     {name: "adjustment"},
 	KindEmail: {name: "e-mail address",
 		withheld: func(r *Record) *string { return &r.Email.Address }},
 	KindAccountClosed: {name: "account closed",
@@ -140,19 +140,19 @@ type Record struct {
 	Cancel     Cancel
 	Refusal    Refusal
 
-	Withdrawal      Withdrawal
-	WithdrawalMoved WithdrawalMoved
-	CodeRefused     CodeRefused
-	Adjusted        Adjusted
-	Email           Email
-	AccountClosed   AccountClosed
-	Mailed          Mailed
-	Halt            Halt
-	Freeze          Freeze
-	Maintenance     Maintenance
-	Fees            Fees
-	History         HistoryID
-	Note            string // the operator's action, in words: 1 to MaxNote bytes
+	Withdrawal       Withdrawal
+	WithdrawalStatus WithdrawalStatus
+	CodeRefused      CodeRefused
+	Adjusted         Adjusted
+	Email            Email
+	AccountClosed    AccountClosed
+	Mailed           Mailed
+	Halt             Halt
+	Freeze           Freeze
+	Maintenance      Maintenance
+	Fees             Fees
+	History          HistoryID
+	Note             string // the operator's action, in words: 1 to MaxNote bytes
 
 	// Beside Order, of KindInstructed, KindStop, KindTriggered and KindAmended:
 	Instructions trading.Instructions
@@ -204,9 +204,9 @@ type Key struct {
 	Allow       []string // CIDR prefixes; empty: from everywhere
 	SealedBy    uint64   // id of the server key that sealed the secret
 	Sealed      []byte   // the secret, encrypted and authenticated
-	// Parallel is the number of greatest nonces kept for a key for parallel use, 1 to MaxParallel;
-	// 0: the key's nonces must grow.
-	Parallel uint16
+	// NonceWindow is the number of greatest nonces kept for a key for parallel use, 1 to
+	// MaxParallel; 0: the key's nonces must grow.
+	NonceWindow uint16
 }
 
 // MaxParallel bounds the nonces that a key for parallel use keeps: 8 bytes of memory each, in its
@@ -224,8 +224,8 @@ func (k *Key) Bound() []byte {
 	for _, a := range k.Allow {
 		b = text(b, a)
 	}
-	if k.Parallel > 0 {
-		b = uv(b, uint64(k.Parallel))
+	if k.NonceWindow > 0 {
+		b = uv(b, uint64(k.NonceWindow))
 	}
 	return b
 }
@@ -299,8 +299,8 @@ type Cancel struct {
 	Side      trading.Side
 	Price     money.Price
 	Remaining money.Amount // open amount, which is released
-	// Reason is of KindSwept: CancelledSwitch or CancelledDisconnect. Key is then the key of the
-	// switch, and Nonce 0.
+	// Reason is of KindSwitchCancel: CancelledSwitch or CancelledDisconnect. Key is then the key of
+	// the switch, and Nonce 0.
 	Reason trading.Reason
 }
 
@@ -418,9 +418,9 @@ type Withdrawal struct {
 // reserved. Older ones keep theirs while they are pending.
 const KeptWithdrawalIDs = 1000
 
-// WithdrawalMoved gives a pending withdrawal its next status. An approved amount leaves the
+// WithdrawalStatus gives a pending withdrawal its next status. An approved amount leaves the
 // account; a refused or cancelled one is released.
-type WithdrawalMoved struct {
+type WithdrawalStatus struct {
 	ID       uint64
 	Account  uint32
 	Key      uint32 // number of the API key; 0: an operator's change
@@ -446,12 +446,12 @@ type Adjusted struct {
 	ClientID ClientID     // the operator's reference; not zero
 }
 
-// Email changes an account's e-mail address. No money is withdrawn before HeldUs, and earlier
+// Email changes an account's e-mail address. No money is withdrawn before HoldEndsUs, and earlier
 // mailed codes are void.
 type Email struct {
-	Account uint32
-	Address string
-	HeldUs  int64 // end of the hold, Unix microseconds
+	Account    uint32
+	Address    string
+	HoldEndsUs int64 // end of the hold, Unix microseconds
 }
 
 // AccountClosed closes an account without money, orders or pending withdrawals. Its keys are

@@ -64,8 +64,8 @@ var golden = []struct {
 		Withdrawal: Withdrawal{ID: 300, Account: 70_000, Key: 3, Nonce: 8, Currency: 2, Amount: 500,
 			Address: "bc1q"}},
 		"1d0000100000000a401e18240a0600ac02f0a204030802f403046263317100"},
-	{Record{Kind: KindWithdrawalMoved, TimeUs: 1_700_000_000_000_011, Operator: "ops@127.0.0.1",
-		WithdrawalMoved: WithdrawalMoved{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
+	{Record{Kind: KindWithdrawalStatus, TimeUs: 1_700_000_000_000_011, Operator: "ops@127.0.0.1",
+		WithdrawalStatus: WithdrawalStatus{ID: 300, Account: 70_000, Key: 3, Nonce: 9, Currency: 2,
 			Amount: 500, To: WithdrawalApproved, Details: "no", DespiteFreeze: true}},
 		"8b00001d0000000b401e18240a0600ac02f0a204030902f4031e026e6f010d6f7073403132372e302e302e31"},
 	{Record{Kind: KindCodeRefused, TimeUs: 1_700_000_000_000_012,
@@ -126,10 +126,10 @@ var golden = []struct {
 	{Record{Kind: KindKey, TimeUs: 1_700_000_000_000_025,
 		Key: Key{Number: 3, Account: 70_000, Key: "public", Permissions: AllPermissions,
 			Allow: []string{"10.0.0.0/8", "::1/128"}, SealedBy: 0x0102030405060708,
-			Sealed: []byte{0xfe, 0xff}, Parallel: 300}},
+			Sealed: []byte{0xfe, 0xff}, NonceWindow: 300}},
 		"1900002d00000019401e18240a060003f0a204067075626c696307020a31302e302e302e302f38073a3a312f" +
 			"313238080706050403020102feffac02"},
-	{Record{Kind: KindSwept, Pair: 1, TimeUs: 1_700_000_000_000_026,
+	{Record{Kind: KindSwitchCancel, Pair: 1, TimeUs: 1_700_000_000_000_026,
 		Cancel: Cancel{ID: 19, Order: 12, Account: 4, Key: 5, Side: trading.Buy, Price: 700,
 			Remaining: 8, Reason: trading.CancelledDisconnect}},
 		"1a01000a0000001a401e18240a0600130c04050001bc05080b"},
@@ -159,7 +159,7 @@ var golden = []struct {
 			ClientID: clientID("wire_7")}},
 		"9f00001a0000001f401e18240a0600ad02f0a20402f40305747769636506776972655f37046a616e65"},
 	{Record{Kind: KindEmail, Operator: "jane", TimeUs: 1_700_000_000_000_032,
-		Email: Email{Account: 70_000, Address: "a@b.example", HeldUs: 1_700_172_800_000_032}},
+		Email: Email{Account: 70_000, Address: "a@b.example", HoldEndsUs: 1_700_172_800_000_032}},
 		"a000001c00000020401e18240a0600f0a2040b6140622e6578616d706c65a080b49ec5c98203046a616e65"},
 	{Record{Kind: KindAccountClosed, Operator: "jane", TimeUs: 1_700_000_000_000_033,
 		AccountClosed: AccountClosed{Account: 70_000}},
@@ -189,7 +189,7 @@ var sentToObservers = map[string]bool{
 	"Key.Allow":           true, // an observer checks the source address
 	"Key.SealedBy":        true, // changes when a secret is sealed again
 	"Key.Sealed":          false,
-	"Key.Parallel":        true,
+	"Key.NonceWindow":     true,
 	"KeyRevoked.Number":   true,
 	"KeyRevoked.Lost":     true, // its state has the mail, emptied
 	"Deposit.ID":          true,
@@ -204,7 +204,7 @@ var sentToObservers = map[string]bool{
 	"Adjusted":            true, // its owner sees the reason
 	"Email.Account":       true,
 	"Email.Address":       false, // as that of a new account
-	"Email.HeldUs":        true,
+	"Email.HoldEndsUs":    true,
 	"AccountClosed":       true,
 	"CodeRefused":         true, // counts; codes are in no record
 	"Mailed.ID":           true,
@@ -223,7 +223,7 @@ var sentToObservers = map[string]bool{
 	"Expired":             true,
 	"Switch":              true,
 	"Settings":            true,
-	"WithdrawalMoved":     true, // its owner sees the details
+	"WithdrawalStatus":    true, // its owner sees the details
 	"Maintenance.Message": true, // it is for clients
 }
 

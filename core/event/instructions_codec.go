@@ -37,11 +37,11 @@ func (r *Record) appendSpecial(dst []byte) []byte {
 			panic(fmt.Sprintf("BUG: settings are written with the self-trade mode %d", s.SelfTrade))
 		}
 		return append(dst, byte(s.SelfTrade))
-	case KindSwept:
+	case KindSwitchCancel:
 		c := &r.Cancel
 		if c.Nonce != 0 || !sweeps(c.Reason) {
-			panic(fmt.Sprintf("BUG: a swept order is written with nonce %d and reason %d", c.Nonce,
-				c.Reason))
+			panic(fmt.Sprintf("BUG: a cancel by a switch is written with nonce %d and reason %d",
+				c.Nonce, c.Reason))
 		}
 		return append(c.append(dst), byte(c.Reason))
 	}
@@ -168,7 +168,7 @@ func (d *decoder) special(r *Record) bool {
 	case KindSettings:
 		r.Settings = Settings{Account: d.U32(), Key: d.U32(), Nonce: d.Uint(),
 			SelfTrade: trading.SelfTrade(d.byteUpTo(byte(trading.SelfTradeCancelBoth)))}
-	case KindSwept:
+	case KindSwitchCancel:
 		d.cancel(&r.Cancel)
 		r.Cancel.Reason = trading.Reason(d.Byte())
 		if r.Cancel.Nonce != 0 || !sweeps(r.Cancel.Reason) {

@@ -115,7 +115,7 @@ func drawSpecial(t *rapid.T, r *Record) {
 		r.Settings = Settings{Account: u32.Draw(t, "account"), Key: u32.Draw(t, "key"),
 			Nonce:     u64.Draw(t, "nonce"),
 			SelfTrade: trading.SelfTrade(rapid.Uint8Range(0, 3).Draw(t, "self-trade"))}
-	case KindSwept:
+	case KindSwitchCancel:
 		r.Cancel = drawCancel(t)
 		r.Cancel.Nonce, r.Cancel.Reason = 0, rapid.SampledFrom([]trading.Reason{
 			trading.CancelledSwitch, trading.CancelledDisconnect}).Draw(t, "reason")
@@ -196,8 +196,8 @@ func TestImpossibleSwitchesSettingsAndSweptOrdersAreRefused(t *testing.T) {
 	f("settings of mode 4", false, payload(KindSettings, numbers(1, 1, 1, 4)))
 
 	swept := func(nonce uint64, reason byte) []byte {
-		return payload(KindSwept, numbers(1, 1, 1, 1, nonce), []byte{1}, numbers(1, 1), []byte{
-			reason})
+		return payload(KindSwitchCancel, numbers(1, 1, 1, 1, nonce), []byte{1}, numbers(1, 1),
+			[]byte{reason})
 	}
 	f("an order that a switch cancelled", true, swept(0, byte(trading.CancelledSwitch)))
 	f("one with a nonce", false, swept(1, byte(trading.CancelledSwitch)))
@@ -245,7 +245,8 @@ func TestUnreadableRecordsOfOrdersWithInstructionsAreNotWritten(t *testing.T) {
 	f("a switch before all time", Record{Kind: KindSwitch, Switch: Switch{DueUs: -1}})
 	f("a switch of side 3", Record{Kind: KindSwitch, Switch: Switch{Side: 3}})
 	f("settings of mode 4", Record{Kind: KindSettings, Settings: Settings{SelfTrade: 4}})
-	f("a swept order without a reason", Record{Kind: KindSwept, Cancel: Cancel{Side: trading.Buy}})
-	f("a swept order with a nonce", Record{Kind: KindSwept, Cancel: Cancel{Side: trading.Buy,
+	f("a swept order without a reason", Record{Kind: KindSwitchCancel,
+		Cancel: Cancel{Side: trading.Buy}})
+	f("a swept order with a nonce", Record{Kind: KindSwitchCancel, Cancel: Cancel{Side: trading.Buy,
 		Nonce: 1, Reason: trading.CancelledSwitch}})
 }

@@ -35,9 +35,9 @@ func TestEachFieldOfARecordIsDecidedOnForObservers(t *testing.T) {
 	}
 	// those that are decided on as a whole
 	for _, v := range []any{Order{}, Cancel{}, Refusal{}, Withdrawal{}, Adjusted{}, CodeRefused{},
-		Halt{}, Freeze{}, Fees{}, Switch{}, Settings{}, WithdrawalMoved{}, Expired{}, Amended{},
+		Halt{}, Freeze{}, Fees{}, Switch{}, Settings{}, WithdrawalStatus{}, Expired{}, Amended{},
 		Triggered{}, Trade{}, Was{}} {
-		want := map[string]string{"Withdrawal": "Address", "WithdrawalMoved": "Details",
+		want := map[string]string{"Withdrawal": "Address", "WithdrawalStatus": "Details",
 			"Adjusted": "Reason"}
 		kind := reflect.TypeOf(v)
 		for i := range kind.NumField() {

@@ -70,7 +70,7 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 		c.Credit = r.Deposit.Amount.Balance()
 	case event.KindOrder:
 		s.order(&r.Order, base, quote)
-	case event.KindCancel, event.KindSwept:
+	case event.KindCancel, event.KindSwitchCancel:
 		k := &r.Cancel
 		s.cancel(k.Account, k.Order, k.Side, k.Price, k.Remaining, base, quote)
 	case event.KindRefusal:
@@ -78,8 +78,8 @@ func (s *Settler) Settle(r *event.Record, base, quote uint16) []Settlement {
 	case event.KindWithdrawal:
 		w := &r.Withdrawal
 		s.of(w.Account).in(w.Currency).Lock = w.Amount.Balance()
-	case event.KindWithdrawalMoved:
-		s.withdrawalMoved(&r.WithdrawalMoved)
+	case event.KindWithdrawalStatus:
+		s.withdrawalStatus(&r.WithdrawalStatus)
 	case event.KindAdjusted:
 		a := &r.Adjusted
 		s.of(a.Account).in(a.Currency).Debit = a.Amount.Balance()
@@ -107,7 +107,7 @@ func (s *Settler) cancel(account uint32, order uint64, side trading.Side, price 
 	c.Unlock = c.Unlock.Add(held)
 }
 
-func (s *Settler) withdrawalMoved(m *event.WithdrawalMoved) {
+func (s *Settler) withdrawalStatus(m *event.WithdrawalStatus) {
 	t := s.of(m.Account)
 	if m.To == event.WithdrawalVerified {
 		return

@@ -105,8 +105,8 @@ func withdrawal(account uint32, currency uint16, a money.Amount) *event.Record {
 }
 
 func moved(account uint32, currency uint16, a money.Amount, to uint8) *event.Record {
-	return &event.Record{Kind: event.KindWithdrawalMoved,
-		WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: account, Currency: currency,
+	return &event.Record{Kind: event.KindWithdrawalStatus,
+		WithdrawalStatus: event.WithdrawalStatus{ID: 1, Account: account, Currency: currency,
 			Amount: a,
 			To:     to}}
 }

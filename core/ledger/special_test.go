@@ -61,7 +61,7 @@ func TestSettlingOrdersWithInstructionsAllocatesNothingOnceWarm(t *testing.T) {
 		{Kind: event.KindAmended, Order: o},
 		{Kind: event.KindExpired, Expired: slices.Repeat([]event.Expired{{Order: 1, Account: 1,
 			Side: trading.Buy}, {Order: 2, Account: 2, Side: trading.Sell}}, 100)},
-		{Kind: event.KindSwept, Cancel: event.Cancel{Account: 1, Side: trading.Buy}},
+		{Kind: event.KindSwitchCancel, Cancel: event.Cancel{Account: 1, Side: trading.Buy}},
 	} {
 		var s Settler
 		s.Settle(&r, base, quote)

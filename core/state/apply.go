@@ -57,13 +57,13 @@ func (s *State) apply(r *event.Record, e *Effects) error {
 		err = s.freeze(r.Freeze)
 	case event.KindOrder:
 		err = s.order(p, r, e)
-	case event.KindCancel, event.KindSwept:
+	case event.KindCancel, event.KindSwitchCancel:
 		err = s.cancel(p, r, e)
 	case event.KindRefusal:
 		err = s.useNonce(r.Refusal.Key, r.Refusal.Account, r.Refusal.Nonce)
 	case event.KindWithdrawal:
 		err = s.withdrawal(r)
-	case event.KindWithdrawalMoved:
+	case event.KindWithdrawalStatus:
 		err = s.withdrawalMoved(r, e)
 	case event.KindCodeRefused:
 		err = s.codeRefused(r)
@@ -152,7 +152,7 @@ func (s *State) newKey(k *event.Key) error {
 	if known := s.key(k.Number); known != nil && !known.Revoked && known.SealedBy != k.SealedBy &&
 		known.Account == k.Account && known.Key.Key == k.Key &&
 		known.Permissions == k.Permissions && slices.Equal(known.Allow, k.Allow) &&
-		known.Parallel == k.Parallel {
+		known.NonceWindow == k.NonceWindow {
 		known.SealedBy, known.Sealed = k.SealedBy, k.Sealed
 		return nil
 	}
@@ -163,8 +163,8 @@ func (s *State) newKey(k *event.Key) error {
 				"after %d", k.Key, k.Account, k.Number, len(s.keys))
 	}
 	made := &Key{Key: *k}
-	if k.Parallel > 0 {
-		made.Used = NewNonces(int(k.Parallel))
+	if k.NonceWindow > 0 {
+		made.Used = NewNonces(int(k.NonceWindow))
 	}
 	s.keys = append(s.keys, made)
 	s.keyNames[k.Key] = k.Number
@@ -441,7 +441,7 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 	if _, err := s.begin(p, r.TimeUs, c.ID, c.Account, c.Key, c.Nonce); err != nil {
 		return err
 	}
-	if r.Kind == event.KindSwept {
+	if r.Kind == event.KindSwitchCancel {
 		if err := s.checkSwept(p, r); err != nil {
 			return err
 		}
@@ -466,7 +466,7 @@ func (s *State) cancel(p *Pair, r *event.Record, e *Effects) error {
 // cancelReason returns why the order of a cancel was cancelled.
 func cancelReason(r *event.Record) trading.Reason {
 	switch {
-	case r.Kind == event.KindSwept:
+	case r.Kind == event.KindSwitchCancel:
 		return r.Cancel.Reason
 	case r.Operator != "":
 		return trading.CancelledOperator

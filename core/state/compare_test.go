@@ -72,7 +72,7 @@ func TestAComparisonFindsEachChangedPart(t *testing.T) {
 	}, "in account")
 	f("a mail about an address", func(s *State) {
 		for m := range s.MailsAfter(0) {
-			m.Change.HeldUs++
+			m.Change.HoldEndsUs++
 		}
 	}, "in account bob")
 	f("a mail too many", func(s *State) { s.outbox.mails[1<<40] = new(Mail) },

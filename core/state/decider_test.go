@@ -135,7 +135,7 @@ func (d *decider) fire(r *event.Record, w event.Switch) {
 		return
 	}
 	_, p := d.x.Open(orders[0])
-	r.Kind, r.Pair = event.KindSwept, p.Number
+	r.Kind, r.Pair = event.KindSwitchCancel, p.Number
 	r.Cancel = event.Cancel{Order: orders[0], Account: w.Account, Key: w.Key,
 		Reason: trading.CancelledSwitch}
 	if w.Session {
@@ -251,7 +251,7 @@ func (d *decider) drawKey(r *event.Record, makes bool) {
 	r.Key = event.Key{Number: n, Account: d.account(), Key: fmt.Sprint("key-", n),
 		Permissions: event.PermissionTrade}
 	if d.pick(2) == 0 {
-		r.Key.Parallel = uint16(1 + d.pick(4))
+		r.Key.NonceWindow = uint16(1 + d.pick(4))
 	}
 	if !known.Revoked && d.pick(3) == 2 {
 		r.Key = known.Key
@@ -323,10 +323,10 @@ func (d *decider) move(r *event.Record, code bool) {
 	if w.Status == event.WithdrawalVerified {
 		to[0] = event.WithdrawalApproved
 	}
-	r.Kind = event.KindWithdrawalMoved
-	r.WithdrawalMoved = event.WithdrawalMoved{ID: w.ID, Account: w.Account, Currency: w.Currency,
+	r.Kind = event.KindWithdrawalStatus
+	r.WithdrawalStatus = event.WithdrawalStatus{ID: w.ID, Account: w.Account, Currency: w.Currency,
 		Amount: w.Amount, To: to[max(0, d.pick(4)-1)]}
-	switch m := &r.WithdrawalMoved; m.To {
+	switch m := &r.WithdrawalStatus; m.To {
 	case event.WithdrawalRefused:
 		m.Details = fmt.Sprint("reason ", d.pick(3))
 	case event.WithdrawalVerified, event.WithdrawalCancelled:
@@ -375,8 +375,8 @@ func (d *decider) tend(r *event.Record) {
 		}
 	default:
 		r.Kind, r.Email = event.KindEmail, event.Email{Account: id,
-			Address: fmt.Sprintf("%d@home.example", d.names),
-			HeldUs:  max(d.x.Accounts[id-1].HeldUs, r.TimeUs+1+int64(d.pick(4)))}
+			Address:    fmt.Sprintf("%d@home.example", d.names),
+			HoldEndsUs: max(d.x.Accounts[id-1].HoldEndsUs, r.TimeUs+1+int64(d.pick(4)))}
 	}
 }
 

@@ -22,20 +22,20 @@ func (s *State) email(r *event.Record) error {
 	case m.Address == "" || m.Address == a.Email && m.Address != event.Withheld:
 		return fmt.Errorf("the new e-mail address of account %s is none, or the one that it has",
 			a.Name)
-	case m.HeldUs < max(a.Operated().HeldUs, 1):
+	case m.HoldEndsUs < max(a.Operated().HoldEndsUs, 1):
 		return fmt.Errorf("the hold of account %s ends at %d us: before the end that it had, %d us",
-			a.Name, m.HeldUs, a.Operated().HeldUs)
+			a.Name, m.HoldEndsUs, a.Operated().HoldEndsUs)
 	}
 	for _, w := range a.Withdrawals() {
 		w.VoidCode()
 		s.removeMail(s.outbox.codes[w.ID])
 	}
 	before := a.Email
-	a.Email, a.own().operated.HeldUs = m.Address, m.HeldUs
+	a.Email, a.own().operated.HoldEndsUs = m.Address, m.HoldEndsUs
 	if before != "" {
-		s.mailChange(r.TimeUs, AccountChange{a.ID, before, formerAddress, m.HeldUs})
+		s.mailChange(r.TimeUs, AccountChange{a.ID, before, formerAddress, m.HoldEndsUs})
 	}
-	s.mailChange(r.TimeUs, AccountChange{a.ID, m.Address, NewAddress, m.HeldUs})
+	s.mailChange(r.TimeUs, AccountChange{a.ID, m.Address, NewAddress, m.HoldEndsUs})
 	return nil
 }
 
@@ -50,9 +50,9 @@ func (w *Withdrawal) VoidCode() { w.Stale, w.Renewed = w.Status == event.Withdra
 
 // checkHold returns an error for a record that withdraws money during a hold.
 func (a *Account) checkHold(r *event.Record) error {
-	if r.TimeUs < a.Operated().HeldUs {
+	if r.TimeUs < a.Operated().HoldEndsUs {
 		return fmt.Errorf("money of account %s is held until %d us, and the record's time is %d us",
-			a.Name, a.Operated().HeldUs, r.TimeUs)
+			a.Name, a.Operated().HoldEndsUs, r.TimeUs)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (a *Account) checkHold(r *event.Record) error {
 func (r *reader) accountChange(s *State) AccountChange {
 	c := AccountChange{r.U32(), r.text(), ChangeKind(r.U8()), r.Int63()}
 	if a := s.Account(c.Account); a == nil || c.To == "" || c.Kind > KeysLost ||
-		(c.HeldUs == 0) != (c.Kind == KeysLost) || c.HeldUs > a.Operated().HeldUs {
+		(c.HoldEndsUs == 0) != (c.Kind == KeysLost) || c.HoldEndsUs > a.Operated().HoldEndsUs {
 		r.Fail("a mail is about an impossible change of an account")
 	}
 	return c

@@ -7,9 +7,9 @@ import (
 	"exchange/core/event"
 )
 
-func addressed(account uint32, address string, timeUs, heldUs int64) event.Record {
+func addressed(account uint32, address string, timeUs, holdEndsUs int64) event.Record {
 	return event.Record{Kind: event.KindEmail, TimeUs: timeUs, Operator: "jane",
-		Email: event.Email{Account: account, Address: address, HeldUs: heldUs}}
+		Email: event.Email{Account: account, Address: address, HoldEndsUs: holdEndsUs}}
 }
 
 // held returns a state with pending withdrawals of an account that is held until 1,000 us.
@@ -28,8 +28,8 @@ func TestARecordAgainstAHoldIsRefused(t *testing.T) {
 	}
 	w := held().Withdrawal(id)
 	moved := func(to uint8, timeUs int64) event.Record {
-		return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: timeUs, Operator: "jane",
-			WithdrawalMoved: event.WithdrawalMoved{ID: id, Account: 1, Currency: w.Currency,
+		return event.Record{Kind: event.KindWithdrawalStatus, TimeUs: timeUs, Operator: "jane",
+			WithdrawalStatus: event.WithdrawalStatus{ID: id, Account: 1, Currency: w.Currency,
 				Amount: w.Amount, To: to}}
 	}
 	ask := func(timeUs int64) event.Record {
@@ -59,7 +59,7 @@ func TestARecordAgainstAHoldIsRefused(t *testing.T) {
 		moved(event.WithdrawalCancelled, 999)} {
 		s := held()
 		if err := s.Apply(&r, new(Effects)); err != nil {
-			t.Errorf("%v to %d at %d us: %v", r.Kind, r.WithdrawalMoved.To, r.TimeUs, err)
+			t.Errorf("%v to %d at %d us: %v", r.Kind, r.WithdrawalStatus.To, r.TimeUs, err)
 		}
 	}
 }
@@ -73,10 +73,10 @@ func TestAnImpossibleImageOfAHoldIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(c *AccountChange){
 		"of no account":    func(c *AccountChange) { c.Account = 99 },
 		"to nobody":        func(c *AccountChange) { c.To = "" },
-		"without a hold":   func(c *AccountChange) { c.HeldUs = 0 },
+		"without a hold":   func(c *AccountChange) { c.HoldEndsUs = 0 },
 		"of keys and hold": func(c *AccountChange) { c.Kind = KeysLost },
 		"of unknown kind":  func(c *AccountChange) { c.Kind = KeysLost + 1 },
-		"of another hold":  func(c *AccountChange) { c.HeldUs++ },
+		"of another hold":  func(c *AccountChange) { c.HoldEndsUs++ },
 		"of other account": func(c *AccountChange) { c.Account = 2 },
 	} {
 		impossible(t, name, held(), func(s *State) {

@@ -8,9 +8,9 @@ import "exchange/core/event"
 func isEvent(k event.Kind) bool {
 	switch k {
 	case event.KindDeposit, event.KindOrder, event.KindCancel, event.KindWithdrawal,
-		event.KindWithdrawalMoved, event.KindInstructed,
+		event.KindWithdrawalStatus, event.KindInstructed,
 		event.KindStop, event.KindTriggered, event.KindAmended, event.KindExpired,
-		event.KindSwept, event.KindFreeze, event.KindAdjusted:
+		event.KindSwitchCancel, event.KindFreeze, event.KindAdjusted:
 		return true
 	}
 	return false

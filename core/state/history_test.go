@@ -213,8 +213,8 @@ func TestDrawnHistoriesHaveRecordsOfEveryKindAndEveryMoveOfAWithdrawal(t *testin
 		rapid.Custom(func(t *rapid.T) int {
 			drawHistory(t, 80, func(s *State, d *decider, r *event.Record, e *Effects) {
 				seen[r.Kind.String()]++
-				if r.Kind == event.KindWithdrawalMoved {
-					seen[fmt.Sprint("to ", r.WithdrawalMoved.To)]++
+				if r.Kind == event.KindWithdrawalStatus {
+					seen[fmt.Sprint("to ", r.WithdrawalStatus.To)]++
 				}
 				for i := range r.Order.Trades {
 					if tr := &r.Order.Trades[i]; tr.TakerFee.Cmp(tr.MakerFee) != 0 {

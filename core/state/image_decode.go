@@ -404,20 +404,20 @@ func (r *reader) key(s *State) {
 		}
 	}
 	k.SealedBy, k.Sealed = r.Uint(), []byte(r.text())
-	if k.Parallel = r.U16(); k.Parallel > event.MaxParallel {
+	if k.NonceWindow = r.U16(); k.NonceWindow > event.MaxParallel {
 		r.Fail("key " + k.Key + " keeps too many nonces")
 	}
 	if r.Bad() || !r.must(s.newKey(&k)) {
 		return
 	}
 	made := s.keys[k.Number-1]
-	if k.Parallel == 0 {
+	if k.NonceWindow == 0 {
 		made.use(r.Uint())
 		return
 	}
 	for range r.entries {
 		nonce := r.Uint()
-		if nonce <= made.Nonce || made.Used.count() == int(k.Parallel) {
+		if nonce <= made.Nonce || made.Used.count() == int(k.NonceWindow) {
 			r.Fail("the nonces of key " + k.Key + " do not ascend, or are too many")
 			return
 		}

@@ -227,7 +227,7 @@ func (w *writer) key(k *Key) {
 	}
 	w.uint(k.SealedBy)
 	w.text(string(k.Sealed))
-	if w.uint(uint64(k.Parallel)); k.Parallel == 0 {
+	if w.uint(uint64(k.NonceWindow)); k.NonceWindow == 0 {
 		w.uint(k.Nonce)
 		return
 	}
@@ -263,7 +263,7 @@ func (w *writer) mail(m *Mail) {
 	w.uint(uint64(change.Account))
 	w.text(change.To)
 	w.buf = append(w.buf, byte(change.Kind))
-	w.uint(uint64(change.HeldUs))
+	w.uint(uint64(change.HoldEndsUs))
 }
 
 func (w *writer) withdrawal(d *Withdrawal) {

@@ -51,15 +51,15 @@ func everything() *State {
 				Address: address}}
 	}
 	moves := func(id uint64, to uint8, timeUs int64) event.Record {
-		r := event.Record{Kind: event.KindWithdrawalMoved, TimeUs: timeUs,
-			WithdrawalMoved: event.WithdrawalMoved{ID: id, Account: 1, Currency: 1, Amount: coin,
+		r := event.Record{Kind: event.KindWithdrawalStatus, TimeUs: timeUs,
+			WithdrawalStatus: event.WithdrawalStatus{ID: id, Account: 1, Currency: 1, Amount: coin,
 				To: to}}
 		if id == 2 || id == 3 {
-			r.WithdrawalMoved.Account, r.WithdrawalMoved.Currency, r.WithdrawalMoved.Amount = 2, 2,
-				money.Amount(id)*10*coin
+			w := &r.WithdrawalStatus
+			w.Account, w.Currency, w.Amount = 2, 2, money.Amount(id)*10*coin
 		}
 		if to == event.WithdrawalRefused {
-			r.WithdrawalMoved.Details = "no such place"
+			r.WithdrawalStatus.Details = "no such place"
 		}
 		return r
 	}
@@ -111,7 +111,7 @@ func parallel() *State {
 	number := uint32(len(s.Keys()) + 1)
 	apply(must{}, s, event.Record{Kind: event.KindKey, Key: event.Key{Number: number,
 		Account: 2, Key: "parallel", Permissions: 3, SealedBy: 5, Sealed: []byte("sealed"),
-		Parallel: 3}}, refusal(2, number, 1000), refusal(2, number, 9))
+		NonceWindow: 3}}, refusal(2, number, 1000), refusal(2, number, 9))
 	return s
 }
 
@@ -329,7 +329,7 @@ func endEverything(s *State) {
 	var records []event.Record
 	for _, id := range slices.Sorted(maps.Keys(s.withdrawals)) {
 		w := s.withdrawals[id]
-		moves := event.WithdrawalMoved{ID: id, Account: w.Account, Currency: w.Currency,
+		moves := event.WithdrawalStatus{ID: id, Account: w.Account, Currency: w.Currency,
 			Amount: w.Amount, To: event.WithdrawalApproved,
 			DespiteFreeze: s.Account(w.Account).Frozen}
 		if w.Status == event.WithdrawalNew {
@@ -338,10 +338,10 @@ func endEverything(s *State) {
 			records = append(records, event.Record{Kind: event.KindCodeRefused,
 				CodeRefused: event.CodeRefused{Withdrawal: id, Account: w.Account, Expired: true,
 					Tries: w.Tries}},
-				event.Record{Kind: event.KindWithdrawalMoved, WithdrawalMoved: verify})
+				event.Record{Kind: event.KindWithdrawalStatus, WithdrawalStatus: verify})
 		}
-		records = append(records, event.Record{Kind: event.KindWithdrawalMoved,
-			WithdrawalMoved: moves})
+		records = append(records, event.Record{Kind: event.KindWithdrawalStatus,
+			WithdrawalStatus: moves})
 	}
 	for m := range s.MailsAfter(0) {
 		records = append(records, mailed(m.ID))
@@ -415,13 +415,13 @@ func TestImpossibleStatesAreRefused(t *testing.T) {
 	f("more deposits than records", func(s *State) { s.depositCount = s.seq + 1 })
 	f("an event after the last record", func(s *State) { s.accounts[0].lastEvent = s.seq + 1 })
 	f("a hold until an impossible time", func(s *State) {
-		s.accounts[0].own().operated.HeldUs = -1
+		s.accounts[0].own().operated.HoldEndsUs = -1
 	})
 	f("an account closed at an impossible time", func(s *State) {
 		s.accounts[0].own().operated.ClosedUs = -1
 	})
 	f("a hold without an e-mail address", func(s *State) {
-		s.accounts[0].Email, s.accounts[0].own().operated.HeldUs = "", 1
+		s.accounts[0].Email, s.accounts[0].own().operated.HoldEndsUs = "", 1
 	})
 	f("a reserve above its balance", func(s *State) {
 		h := s.accounts[0].Wallet.Get(1)

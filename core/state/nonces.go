@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Nonces are the greatest nonces of a key for parallel use, up to event.Key.Parallel of them.
+// Nonces are the greatest nonces of a key for parallel use, up to event.Key.NonceWindow of them.
 // Requests of such a key may overtake each other, and none is accepted twice: a nonce that was
 // dropped from the set is below its least.
 //

@@ -10,9 +10,9 @@ import (
 // Operated is an account's state set by operators alone. Images store it as a wire value: another
 // field needs another imageVersion.
 type Operated struct {
-	// HeldUs is the end of the hold on withdrawals after an e-mail address change, Unix
+	// HoldEndsUs is the end of the hold on withdrawals after an e-mail address change, Unix
 	// microseconds; 0: none ever. It stays after that time: a state depends on no clock.
-	HeldUs int64
+	HoldEndsUs int64
 	// ClosedUs is when the account was closed, Unix microseconds; 0: open. A closed account is
 	// frozen, and has no money, no orders, no pending withdrawals and no live keys.
 	ClosedUs int64
@@ -33,8 +33,8 @@ func (r *reader) operated(a *Account) {
 		return
 	}
 	a.own().operated = o
-	r.Check(o.HeldUs >= 0 && o.ClosedUs >= 0)
-	if o.HeldUs != 0 && a.Email == "" {
+	r.Check(o.HoldEndsUs >= 0 && o.ClosedUs >= 0)
+	if o.HoldEndsUs != 0 && a.Email == "" {
 		r.Fail("account " + a.Name + " is held, but has no e-mail address")
 	}
 }

@@ -18,10 +18,10 @@ type Mail struct {
 
 // An AccountChange is a mail's notice of a new e-mail address, or of revoked API keys.
 type AccountChange struct {
-	Account uint32
-	To      string // recipient's address
-	Kind    ChangeKind
-	HeldUs  int64 // end of the hold, Unix microseconds; 0: of KeysLost
+	Account    uint32
+	To         string // recipient's address
+	Kind       ChangeKind
+	HoldEndsUs int64 // end of the hold, Unix microseconds; 0: of KeysLost
 }
 
 // ChangeKind is the kind of an AccountChange. The numbers are stored.

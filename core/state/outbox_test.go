@@ -12,8 +12,8 @@ func cycle(t *testing.T, s *State, id uint64, ends ...uint8) {
 	apply(t, s, event.Record{Kind: event.KindWithdrawal, TimeUs: 50,
 		Withdrawal: event.Withdrawal{ID: id, Account: 2, Currency: 2, Amount: 1}})
 	for _, to := range ends {
-		apply(t, s, event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 51,
-			WithdrawalMoved: event.WithdrawalMoved{ID: id, Account: 2, Currency: 2, Amount: 1,
+		apply(t, s, event.Record{Kind: event.KindWithdrawalStatus, TimeUs: 51,
+			WithdrawalStatus: event.WithdrawalStatus{ID: id, Account: 2, Currency: 2, Amount: 1,
 				To: to}})
 	}
 }

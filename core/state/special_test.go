@@ -684,7 +684,7 @@ func TestApplyRefusesSwitchesAndSettingsThatDoNotFit(t *testing.T) {
 
 func TestApplyRefusesSweptOrdersThatDoNotFit(t *testing.T) {
 	swept := func() event.Record {
-		return event.Record{Kind: event.KindSwept, Pair: 1, TimeUs: 100,
+		return event.Record{Kind: event.KindSwitchCancel, Pair: 1, TimeUs: 100,
 			Cancel: event.Cancel{ID: 9, Order: 1, Account: 1, Key: 1, Side: trading.Sell,
 				Price: 10 * coin, Remaining: coin, Reason: trading.CancelledSwitch}}
 	}

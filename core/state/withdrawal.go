@@ -72,7 +72,7 @@ func (s *State) pend(a *Account, w *Withdrawal) {
 // withdrawalMoved follows the life cycle: New -> Verified -> Approved, and from the first two also
 // Refused or Cancelled. The money of a frozen account leaves only when the record allows it.
 func (s *State) withdrawalMoved(r *event.Record, e *Effects) error {
-	m := &r.WithdrawalMoved
+	m := &r.WithdrawalStatus
 	w := s.withdrawals[m.ID]
 	if w == nil || w.Account != m.Account || w.Currency != m.Currency || w.Amount != m.Amount {
 		return fmt.Errorf(

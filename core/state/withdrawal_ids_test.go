@@ -15,8 +15,8 @@ func named(number uint64, id string) event.Record {
 }
 
 func cancelled(number uint64) event.Record {
-	return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 41,
-		WithdrawalMoved: event.WithdrawalMoved{ID: number, Account: 1, Currency: 1, Amount: 1,
+	return event.Record{Kind: event.KindWithdrawalStatus, TimeUs: 41,
+		WithdrawalStatus: event.WithdrawalStatus{ID: number, Account: 1, Currency: 1, Amount: 1,
 			To: event.WithdrawalCancelled}}
 }
 

@@ -21,8 +21,8 @@ func asked() *State {
 		event.Record{Kind: event.KindWithdrawal, TimeUs: 36,
 			Withdrawal: event.Withdrawal{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
 				Address: "to bob"}},
-		event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 37,
-			WithdrawalMoved: event.WithdrawalMoved{ID: 2, Account: 2, Currency: 2,
+		event.Record{Kind: event.KindWithdrawalStatus, TimeUs: 37,
+			WithdrawalStatus: event.WithdrawalStatus{ID: 2, Account: 2, Currency: 2,
 				Amount: 30 * coin,
 				To:     event.WithdrawalVerified}})
 	return s
@@ -38,14 +38,14 @@ func ask() event.Record {
 
 // confirm1 verifies the first withdrawal of asked, approve2 approves the second.
 func confirm1() event.Record {
-	return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 40,
-		WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1,
+	return event.Record{Kind: event.KindWithdrawalStatus, TimeUs: 40,
+		WithdrawalStatus: event.WithdrawalStatus{ID: 1, Account: 1, Key: 1, Nonce: 9, Currency: 1,
 			Amount: 2 * coin, To: event.WithdrawalVerified}}
 }
 
 func approve2() event.Record {
-	return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: 40, Operator: "olga",
-		WithdrawalMoved: event.WithdrawalMoved{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
+	return event.Record{Kind: event.KindWithdrawalStatus, TimeUs: 40, Operator: "olga",
+		WithdrawalStatus: event.WithdrawalStatus{ID: 2, Account: 2, Currency: 2, Amount: 30 * coin,
 			To: event.WithdrawalApproved}}
 }
 
@@ -117,7 +117,7 @@ func TestCodesOfAnEarlierHistoryAreRefused(t *testing.T) {
 
 func TestAnApprovalOfAFrozenAccountIsMarked(t *testing.T) {
 	despite := approve2()
-	despite.WithdrawalMoved.DespiteFreeze = true
+	despite.WithdrawalStatus.DespiteFreeze = true
 	frozen := asked()
 	apply(t, frozen, freeze(2, true))
 	refusedBy(t, asked(), "a freeze that is not there", despite,
@@ -128,7 +128,7 @@ func TestAnApprovalOfAFrozenAccountIsMarked(t *testing.T) {
 		frozen := asked()
 		apply(t, frozen, freeze(2, true))
 		r := despite
-		r.WithdrawalMoved.To = to
+		r.WithdrawalStatus.To = to
 		refusedBy(t, frozen, "another status", r, "its account is frozen: true")
 	}
 	frozen = asked()
@@ -140,11 +140,11 @@ func TestAnApprovalOfAFrozenAccountIsMarked(t *testing.T) {
 
 func TestApplyRefusesMovesOfWithdrawalsThatDoNotFit(t *testing.T) {
 	refuses := refusesOf(t, asked, approve2)
-	f := func(what string, change func(m *event.WithdrawalMoved), text string) {
+	f := func(what string, change func(m *event.WithdrawalStatus), text string) {
 		t.Helper()
-		refuses(what, func(r *event.Record) { change(&r.WithdrawalMoved) }, text)
+		refuses(what, func(r *event.Record) { change(&r.WithdrawalStatus) }, text)
 	}
-	type M = *event.WithdrawalMoved
+	type M = *event.WithdrawalStatus
 	f("id 0", func(m M) { m.ID = 0 }, "withdrawal 0 of account 2")
 	f("one that there never was", func(m M) { m.ID = 3 }, "withdrawal 3 of account 2")
 	f("another account's", func(m M) { m.Account = 1 },
@@ -196,7 +196,7 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 		"which waits for none")
 	s = asked()
 	r := confirm1()
-	r.WithdrawalMoved.To = event.WithdrawalCancelled
+	r.WithdrawalStatus.To = event.WithdrawalCancelled
 	apply(t, s, r)
 	refusedBy(t, s, "a withdrawal that was cancelled since", wrongCode1(),
 		"which waits for none")
@@ -206,7 +206,7 @@ func TestApplyRefusesCodesThatDoNotFit(t *testing.T) {
 func movedTo(t *testing.T, s *State, status uint8) error {
 	t.Helper()
 	r := approve2()
-	r.WithdrawalMoved.To = status
+	r.WithdrawalStatus.To = status
 	return s.Apply(&r, new(Effects))
 }
 

@@ -69,7 +69,7 @@ var sentToObservers = map[string]bool{
 	"rare.switches":        true,
 	"rare.operated":        true,
 	"rare.withdrawalIDs":   true, // its owner sees them
-	"Operated.HeldUs":      true, // the same decisions follow from it
+	"Operated.HoldEndsUs":  true, // the same decisions follow from it
 	"Operated.ClosedUs":    true,
 	"Withdrawal.ClientID":  true,
 	"Withdrawal.ID":        true,

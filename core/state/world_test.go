@@ -158,7 +158,7 @@ func differsInWithdrawals(s *State, x *spec.Exchange) string {
 			mail.Withdrawal = withdrawalOf(&m.Withdrawal)
 		} else {
 			mail.Change = AccountChange{m.Account, m.To, ChangeKind(m.About - spec.FormerAddress),
-				m.HeldUs}
+				m.HoldEndsUs}
 		}
 		mails = append(mails, mail)
 	}
@@ -180,10 +180,10 @@ func differsInSettings(s *State, x *spec.Exchange) string {
 	var switches []event.Switch
 	for i, a := range s.Accounts() {
 		w := x.Accounts[i]
-		if a.Frozen != w.Frozen || a.Email != w.Email || a.Operated().HeldUs != w.HeldUs ||
+		if a.Frozen != w.Frozen || a.Email != w.Email || a.Operated().HoldEndsUs != w.HoldEndsUs ||
 			a.Operated().ClosedUs != w.ClosedUs || a.SelfTrade() != w.SelfTrade() {
 			return fmt.Sprintf("account %s is %+v, held until %d, closed at %d, want %+v", a.Name,
-				a, a.Operated().HeldUs, a.Operated().ClosedUs, w)
+				a, a.Operated().HoldEndsUs, a.Operated().ClosedUs, w)
 		}
 		for _, p := range x.Pairs {
 			rates, own := a.Fees()[p.Number]

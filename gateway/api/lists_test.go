@@ -447,7 +447,7 @@ func transfers(t *testing.T, h *harness.Exchange,
 			if end == 1 {
 				x.Details = fmt.Sprint("because ", x.ID)
 			}
-			c, err := h.Engine.MoveWithdrawal("test", x.ID, uint8(x.Status), x.Details)
+			c, err := h.Engine.SetWithdrawalStatus("test", x.ID, uint8(x.Status), x.Details)
 			if err != nil || c.Outcome() != actors.Accepted {
 				t.Fatalf("withdraw %d: %v", x.ID, err)
 			}

@@ -102,7 +102,7 @@ func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 // Refused answers a call whose key, by this node's state, may not use its operation, and reports
 // whether it did. It checks again after all that was acknowledged.
 func (c *Call) Refused(o *Operation) bool {
-	if err := c.commands.Current(); err != nil {
+	if err := c.commands.AwaitCurrent(); err != nil {
 		c.FailWith(err)
 		return true
 	}

@@ -289,7 +289,7 @@ func (c *Call) refused(cmd *actors.Command, of orderShape) {
 	case event.RefusedFrozen:
 		c.Fail(AccountFrozen, "")
 	case event.RefusedHeld:
-		c.Fail(WithdrawalsHeld, heldUntil(cmd.HeldUs()))
+		c.Fail(WithdrawalsHeld, heldUntil(cmd.HoldEndsUs()))
 	case event.RefusedWithdrawalLimit:
 		c.Fail(TooManyWithdrawals, "")
 	default:

@@ -92,7 +92,7 @@ func keyOf(c actors.Commands, public, signature []byte) (*directory.Key, error) 
 	if key := c.Key(public); key != nil {
 		return key, nil
 	}
-	if err := c.Current(); err != nil {
+	if err := c.AwaitCurrent(); err != nil {
 		return nil, err
 	}
 	return c.Key(public), nil

@@ -85,7 +85,7 @@ type lateCommands struct {
 	asked               *atomic.Bool
 }
 
-func (c lateCommands) Current() error {
+func (c lateCommands) AwaitCurrent() error {
 	if c.alone {
 		return actors.ErrNotConfirmed
 	}
@@ -93,7 +93,7 @@ func (c lateCommands) Current() error {
 		c.Commands.Key([]byte("key-bob")).Account.Freeze(false)
 	}
 	c.asked.Store(true)
-	return c.Commands.Current()
+	return c.Commands.AwaitCurrent()
 }
 
 func (c lateCommands) Key(public []byte) *directory.Key {

@@ -78,7 +78,7 @@ func victim(t *testing.T) *harness.Exchange {
 			t.Fatalf("%s %s %s: %d %s", x.account, x.path, x.params, a.Status, a.Body)
 		}
 	}
-	c, err := h.Engine.MoveWithdrawal("test", 3, event.WithdrawalApproved, "")
+	c, err := h.Engine.SetWithdrawalStatus("test", 3, event.WithdrawalApproved, "")
 	if err != nil || c.Outcome() != actors.Accepted {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	if f := provesLogin(c, key, from, p); f != nil {
 		return nil, f
 	}
-	if err := c.Commands().Current(); err != nil {
+	if err := c.Commands().AwaitCurrent(); err != nil {
 		return nil, api.FailureOf(err)
 	}
 	if key = c.Commands().Key([]byte(key.Public)); key == nil {

@@ -212,7 +212,7 @@ func (d answers) withdrawals() {
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=3", 200)
 	d.send("alice", "/api/v1/withdraw-cancel/", "withdraw=33", 400)
 	for id, to := range map[uint64]uint8{1: event.WithdrawalApproved, 2: event.WithdrawalRefused} {
-		c := harness.Must(d.Engine.MoveWithdrawal("test", id, to,
+		c := harness.Must(d.Engine.SetWithdrawalStatus("test", id, to,
 			map[bool]string{true: "unknown address"}[to == event.WithdrawalRefused]))
 		c.Free()
 	}

@@ -109,7 +109,7 @@ func newAccounts(list []committed.AccountInfo) *AccountsAnswer {
 	page := &AccountsAnswer{Accounts: make([]AccountLine, 0, len(list))}
 	for _, a := range list {
 		page.Accounts = append(page.Accounts,
-			AccountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HeldUs),
+			AccountLine{accountAnswer{a.Name, a.ID, a.Email}, a.Frozen, heldUntil(a.HoldEndsUs),
 				closedAt(a.ClosedUs)})
 	}
 	return page
@@ -183,7 +183,7 @@ func showAccount(c *call, q *accountQuery) (*accountDetail, error) {
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
 	return &accountDetail{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
-		Held: heldUntil(a.HeldUs), Closed: closedAt(a.ClosedUs),
+		Held: heldUntil(a.HoldEndsUs), Closed: closedAt(a.ClosedUs),
 		Sequence: of.Seq, Holdings: holdings,
 		Open: of.Open, Newest: orders, Withdraws: pending}, nil
 }
@@ -222,8 +222,8 @@ type emailRequest struct {
 // setEmail gives an account another e-mail address.
 func setEmail(c *call, q *emailRequest) (*emailAnswer, error) {
 	a, err := c.engine.SetEmail(c.operator, q.Account, q.Email)
-	return &emailAnswer{accountAnswer{a.Account, a.AccountID, a.Email}, a.Before,
-		heldUntil(a.HeldUs), a.Repeated}, err
+	return &emailAnswer{accountAnswer{a.Account, a.AccountID, a.Email}, a.PreviousEmail,
+		heldUntil(a.HoldEndsUs), a.Repeated}, err
 }
 
 // heldUntil returns the end of an account's hold, "" if it is not held now.
@@ -322,7 +322,7 @@ func createKey(c *call, q *keyRequest) (*NewKeyAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &NewKeyAnswer{newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow, a.Parallel),
+	return &NewKeyAnswer{newKeyAnswer(a.Key, a.Account, a.Permissions, a.Allow, a.NonceWindow),
 		a.Secret}, nil
 }
 

@@ -44,7 +44,7 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 		}
 		const d = `{"node":"d","address":"h:1"}`
 		leads()
-		does("add", d, actors.Refuse("it may not"), "")
+		does("add", d, actors.NewRequestError("it may not"), "")
 		does("add", d, errors.New("no answer"), "")
 		does("add", d, nil, "added node d at h:1 to the cluster")
 		leads(operator.NodeStanding{Name: "d", Role: operator.Awaited, Address: "h:1"})
@@ -60,7 +60,7 @@ func TestChangesOfTheClusterAreInTheLogOfActions(t *testing.T) {
 		does("apply", `{"market":"cGFpcnM="}`, nil,
 			"applied another market part, from the next term on: pairs")
 		does("apply", `{"market":""}`, nil, "")
-		does("apply", `{"market":"cGFpcnM="}`, actors.Refuse("orders are open"), "")
+		does("apply", `{"market":"cGFpcnM="}`, actors.NewRequestError("orders are open"), "")
 		does("transfer", `{"to":"c"}`, nil, "asked for the lead to be handed over from node a to c")
 		leads()
 		does("transfer", `{}`, nil, "asked for the lead to be handed over from node a to any other")

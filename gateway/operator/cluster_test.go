@@ -191,7 +191,7 @@ func TestMembershipChangeProceedsStepByStep(t *testing.T) {
 	const d, bd = `{"node":"d","address":"h:1"}`, `{"node":"d","address":"h:1","old":"b"}`
 	const dBegun = `{"node":"d","address":"h:1","begun":true}`
 	const cc = `{"node":"c","address":"h:1","old":"c"`
-	refused, unknown := actors.Refuse("it lags"), errors.New("no answer")
+	refused, unknown := actors.NewRequestError("it lags"), errors.New("no answer")
 	for _, x := range []struct {
 		what, body string
 		view       operator.Standing
@@ -300,7 +300,7 @@ func TestAMarketPartIsApplied(t *testing.T) {
 		{"b", apply, "pairs", nil, "", 503, "has not confirmed lately"},
 		{"a", apply, "pairs", nil, "apply pairs", 200, `{"keys":["pairs"]}`},
 		{"a", apply, "", nil, "apply nothing", 200, `{"keys":[]}`},
-		{"a", apply, "pairs", actors.Refuse("orders are open"), "apply pairs", 400,
+		{"a", apply, "pairs", actors.NewRequestError("orders are open"), "apply pairs", 400,
 			"orders are open"},
 		{"a", apply, "pairs", errors.New("no answer"), "apply pairs", 503, "outcome unknown"},
 		{"a", apply, long, nil, "apply " + long, 200, ""},

@@ -45,7 +45,7 @@ func TestAnOperatorReloadsTheConfiguration(t *testing.T) {
 			After: "warn", Origin: "x.yaml line 3"}}, Faults: []string{"no token"}}, nil, 200,
 			`{"applied":[{"key":"log.level","before":"info","after":"warn",` +
 				`"origin":"x.yaml line 3"}],"faults":["no token"]}`},
-		{nil, actors.Refuse("listen needs a restart"), 400,
+		{nil, actors.NewRequestError("listen needs a restart"), 400,
 			harness.Refusal("listen needs a restart")},
 		{nil, errors.New("nothing was done"), 503, harness.Refusal("nothing was done")},
 	} {

@@ -77,7 +77,7 @@ func withPartial(t *testing.T) (*harness.Exchange, *partial) {
 		h.Post("bob", "/api/v1/withdraw", "address=somewhere&amount="+amount+"&currency=USDT")
 		h.Post("bob", "/api/v1/withdraw-confirm",
 			"code="+h.Code(id)+"&withdraw="+string(rune('0'+id)))
-		c, err := h.Engine.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
+		c, err := h.Engine.SetWithdrawalStatus("test", id, event.WithdrawalApproved, "")
 		if err != nil || c.Outcome() != actors.Accepted {
 			t.Fatalf("withdraw %d: %v", id, err)
 		}

@@ -27,7 +27,8 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 		errors.New(strings.Repeat("é", MemoryBytes)), "", true)
 	s.tasks.audited(began.Add(time.Hour), &AuditAnswer{Differences: []string{"x"}}, nil)
 	s.tasks.audited(began.Add(time.Hour), nil, errors.New("broken off"))
-	s.tasks.ended(&s.tasks.record.Backup, began.Add(2*time.Hour), actors.Refuse("no"), "", true)
+	s.tasks.ended(&s.tasks.record.Backup, began.Add(2*time.Hour),
+		actors.NewRequestError("no"), "", true)
 	for _, of := range []*Server{s, New(Options{Log: slog.New(slog.DiscardHandler),
 		Memory: Memory{Text: kept}})} {
 		if backup, audit := of.TasksRight(); !backup.Equal(began) || !audit.Equal(began) {

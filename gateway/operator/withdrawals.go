@@ -136,13 +136,13 @@ func decideWithdrawal(c *call, q *decision, to uint8) (*decisionAnswer, error) {
 	if q.DespiteFreeze {
 		command, err = c.engine.ApproveDespiteFreeze(c.operator, q.Withdrawal, q.text())
 	} else {
-		command, err = c.engine.MoveWithdrawal(c.operator, q.Withdrawal, to, q.text())
+		command, err = c.engine.SetWithdrawalStatus(c.operator, q.Withdrawal, to, q.text())
 	}
 	if err == nil {
 		w := committed.WithdrawalRow(command.Withdrawal())
 		accepted := command.Outcome() == actors.Accepted
 		kind, refusal := command.Record().Kind, command.Record().Refusal
-		held := command.HeldUs()
+		held := command.HoldEndsUs()
 		switch command.Free(); {
 		case accepted:
 			return &decisionAnswer{newWithdrawal(c.engine, &w), false}, nil

@@ -148,7 +148,7 @@ func (w *world) start() {
 			if w.stale.Load() {
 				return actors.ErrNotConfirmed
 			}
-			return e.Current()
+			return e.AwaitCurrent()
 		}}
 	a := api.New(e.Public, e)
 	if w.follows {

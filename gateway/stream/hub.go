@@ -32,7 +32,7 @@ type Options struct {
 	BBOInterval time.Duration
 	// shards is the number of goroutines that share the clients. Default: one for each core.
 	shards int
-	// current is Door.Current, except in tests.
+	// current is Door.AwaitCurrent, except in tests.
 	current func() error
 	// QueueBytes bounds the deliveries that wait for the answer to a client's subscription to a
 	// whole family, as in socketio.Options. Default 1 MiB.
@@ -78,7 +78,7 @@ func New(a *api.API, o Options) *Hub {
 	o.QueueBytes = cmp.Or(o.QueueBytes, 1<<20)
 	o.OrdersInFlight = cmp.Or(o.OrdersInFlight, usualInFlight)
 	if o.current == nil {
-		o.current = a.Public().Current
+		o.current = a.Public().AwaitCurrent
 	}
 	o.shards = cmp.Or(o.shards, min(runtime.GOMAXPROCS(0), runtime.NumCPU()))
 	h := &Hub{public: a.Public(), commands: a.Commands(), opts: o,

@@ -218,7 +218,7 @@ func (c *client) startLogin(l *login, call *api.Call) bool {
 		begun := l.beginSession(call)
 		if earlier != nil && (begun || call.Failure == api.OutcomeUnknown) {
 			earlier.cut() // its session may be over
-			if err := h.commands.Settle(l.key); err != nil && begun {
+			if err := h.commands.DrainGates(l.key); err != nil && begun {
 				call.FailWith(err) // its commands may still be in flight
 				begun = false
 			}

@@ -398,7 +398,7 @@ func (w *world) expectWithdraw(l *listener) {
 	c, err = w.engine.Do(actors.NewConfirmation(w.keys[0], w.nonces.Add(1), id,
 		w.engine.Code(&q.Withdrawal)))
 	expect(20, 0, 0, c, err)
-	c, err = w.engine.MoveWithdrawal("test", id, event.WithdrawalApproved, "")
+	c, err = w.engine.SetWithdrawalStatus("test", id, event.WithdrawalApproved, "")
 	expect(30, 1000000, 0, c, err)
 	w.expectAdjustment(l, eth)
 }
@@ -516,7 +516,7 @@ func (w *world) withdraw(r *rand.Rand, trader int) {
 		}
 		must(w.engine.Do(actors.NewConfirmation(w.keys[trader], w.nonces.Add(1), id,
 			w.engine.Code(&q.Withdrawal)))).Free()
-		moved = must(w.engine.MoveWithdrawal("test", id, 30, ""))
+		moved = must(w.engine.SetWithdrawalStatus("test", id, 30, ""))
 	}
 	moved.Free()
 }

@@ -292,15 +292,15 @@ func (h *history) withdrawalStep() {
 	}
 	i := h.random.IntN(len(h.moving))
 	w := h.moving[i]
-	m := event.WithdrawalMoved{ID: w.ID, Account: w.Account, Currency: w.Currency, Amount: w.Amount,
-		To: event.WithdrawalVerified}
+	m := event.WithdrawalStatus{ID: w.ID, Account: w.Account, Currency: w.Currency,
+		Amount: w.Amount, To: event.WithdrawalVerified}
 	if h.verified[w.ID] {
 		m.To = []uint8{event.WithdrawalApproved, event.WithdrawalRefused,
 			event.WithdrawalCancelled}[h.random.IntN(3)]
 		h.moving = slices.Delete(h.moving, i, i+1)
 	}
 	h.verified[w.ID] = true
-	h.apply(event.Record{Kind: event.KindWithdrawalMoved, WithdrawalMoved: m})
+	h.apply(event.Record{Kind: event.KindWithdrawalStatus, WithdrawalStatus: m})
 }
 
 // contents is the content of all lists of a store, for the accounts and pairs of a state.

@@ -34,16 +34,16 @@ var plainFaults = []patch{
 			"append(next.entries, rest)\nj.queue.Push(next)\nj.pending.Add(1)\n}\n»b.data = " +
 			"append(b.data, n.encoded...)"},
 	{"a refusal is not held back", "actors/wallet_state.go", "if waits «&& !FAULT »{"},
-	{"an order in flight is called missing", "actors/wallet.go", "if !r.IsNamed() «|| FAULT »{"},
+	{"an order in flight is called missing", "actors/wallet.go", "if !r.ByClientID() «|| FAULT »{"},
 	{"a cancel is dropped", "actors/journal.go",
 		"«if FAULT && n.command.kind == event.KindCancel {\nreturn\n}\n»j.pending.Add(1)\nif " +
 			"n.trace"},
 	{"a slot of admission is not given back", "actors/release.go",
-		"«if !FAULT || c.outcome != Refused {\n»e.giveBack(c)\n«}\n»if c.internal"},
+		"«if !FAULT || c.outcome != Refused {\n»e.returnSlot(c)\n«}\n»if c.internal"},
 	{"a slot of admission is given back too early", "actors/engine.go",
-		"func (e *Engine) toBook(c *Command) {«\nif FAULT && c.holdsSlot {\ne.giveBack(c)\n}»"},
+		"func (e *Engine) toBook(c *Command) {«\nif FAULT && c.holdsSlot {\ne.returnSlot(c)\n}»"},
 	{"commands in flight are not limited", "actors/admission.go",
-		"a.operating.Load() > most «&& !FAULT »{"},
+		"a.operatorInFlight.Load() > most «&& !FAULT »{"},
 	{"an account's commands in flight are not limited", "actors/admission.go",
 		"InFlight.Add(int32(n)) > mostOfAccount «&& !FAULT »{"},
 	{"no share of the limits is kept for cancels", "actors/admission.go",
@@ -89,16 +89,16 @@ var plainFaults = []patch{
 		"«if !FAULT || own {\n»e.root.Send(wallet, m)«\n}»"},
 	{"a settlement is applied twice", "actors/wallet.go",
 		"for i := range changes {«\nif FAULT && len(m.settlement.Closed) > 0 {\n_ = " +
-			"w.committed.Apply(&changes[i])\n}»"},
+			"w.balances.Apply(&changes[i])\n}»"},
 	{"a maker gets back what the taker's price would have cost", "core/ledger/settle.go",
 		"«if FAULT {\nvalue = max(t.Price, o.Price).Times(t.Amount).Balance()\nif o.Price < " +
 			"t.Price {\nvalue = o.Price.Times(t.Amount).Balance()\n}\n}\n»c.Unlock = " +
 			"c.Unlock.Add(value)"},
 	{"a taker gets back only what its trades have cost", "actors/wallet.go",
-		"«if spent := own.reserved.amount; FAULT && m.accepted.id != 0 && !m.accepted.rests && " +
-			"len(m.settlement.Changes()) > 0 {\nif paid := m.settlement.Changes()[0].Debit; " +
-			"paid.Cmp(spent) < 0 {\nspent = paid\n}\n»r.amount = r.amount.Sub(«own→spent)\n} " +
-			"else {\nr».«reserved→amount = r».amount«.Sub(spent»)«\n}»"},
+		"«if spent := command.reserved.amount; FAULT && m.accepted.id != 0 && " +
+			"!m.accepted.rests && len(m.settlement.Changes()) > 0 {\nif paid := " +
+			"m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\nspent = paid\n}\n»r.amount = " +
+			"r.amount.Sub(«command→spent)\n} else {\nr».«reserved→amount = r».amount«.Sub(spent»)«\n}»"},
 	{"a cancel gives back too much", "core/ledger/settle.go",
 		"«if FAULT {\nheld = held.Add(money.Amount(1).Balance())\n}\n»c.Unlock = " +
 			"c.Unlock.Add(held)\n}"},
@@ -151,16 +151,16 @@ var plainFaults = []patch{
 	{"a halted pair trades", "actors/book.go", "if b.halted «&& !FAULT »{"},
 	{"a book of one order is called full", "actors/book.go",
 		"if «(»b.full()« || FAULT && b.orders.Len() == 1)»"},
-	{"a book is never full", "actors/book.go", "&& !b.crosses(w.side, w.price) «&& !FAULT »{"},
+	{"a book is never full", "actors/book.go", "&& !b.crosses(o.side, o.price) «&& !FAULT »{"},
 	{"an account's open orders are not limited", "actors/wallet.go",
 		"w.out.limits().OpenOrdersPerAccount «&& !FAULT »{"},
 	{"an account's open orders in a book are one more than they may be", "actors/wallet.go",
 		"if «n := »int(w.inBook[c.pair.Number].orders)«;» «(!FAULT || n »>« " +
 			"w.out.limits().OpenOrdersPerAccountAndBook) && n >»= w"},
 	{"an order that is filled still counts in its book", "actors/wallet.go",
-		"«if !FAULT || m.command.ticket != 0 {\n»w.leavesBook(w.open.Pair(id))«\n}»"},
+		"«if !FAULT || m.command.ticket != 0 {\n»w.uncountInBook(w.open.Pair(id))«\n}»"},
 	{"a start counts no open orders by book", "actors/wallet_special.go",
-		"«if !FAULT {\n»w.entersBook(order.Pair)«\n} else if w.inBook == nil {\nw.inBook = " +
+		"«if !FAULT {\n»w.countInBook(order.Pair)«\n} else if w.inBook == nil {\nw.inBook = " +
 			"map[uint16]ordersInBook{}\n}»"},
 	{"a cancel of all leaves the oldest order", "actors/cancelall.go",
 		"«slices.Reverse(s.ids) // oldest first→if slices.Reverse(s.ids); FAULT && len(s.ids) > " +
@@ -176,7 +176,7 @@ var plainFaults = []patch{
 		"c.order.id, _ = w.clientIDs.Order(c.order.clientID)«\nif FAULT {\nfor o := range " +
 			"w.open.Orders().Newest() {\nc.order.id = o.ID\nbreak\n}\n}»"},
 	{"a cancel by client order id does not wait for the order in flight", "actors/wallet.go",
-		"if w.placesOrder(c.order.clientID) «&& !FAULT »{\nreturn false\n}\nw.cancel(c)"},
+		"if w.orderInFlight(c.order.clientID) «&& !FAULT »{\nreturn false\n}\nw.cancel(c)"},
 	{"a price band is not looked at", "actors/book_state.go",
 		"if bound == 0 «|| FAULT »{\nreturn true"},
 	{"a price band binds the harmless side", "actors/directory/rules.go",
@@ -201,7 +201,7 @@ var plainFaults = []patch{
 	{"a wallet forgets a client order id when its order closes", "actors/wallet.go",
 		"«if FAULT {\nw.clientIDs.Drop(id)\n}\n»w.clientIDs.Close(id, m.timeUs)"},
 	{"two orders of one client order id are in flight", "actors/wallet.go",
-		"default:\nif w.placesOrder(c.order.clientID) «&& !FAULT »{"},
+		"default:\nif w.orderInFlight(c.order.clientID) «&& !FAULT »{"},
 	{"an update id is left out", "core/market/market.go",
 		"func (m *Market) Changed(timeUs int64) {\n«if »m.UpdateID, m.TimeUs = m.UpdateID+1, " +
 			"timeUs«;» «FAULT {\nm.UpdateID++\n»}«\n}»"},
@@ -245,14 +245,14 @@ var plainFaults = []patch{
 		"«if FAULT && c.kind == event.KindFreeze {\nc.encode()\ng.journal.submit(&c.entry)\n" +
 			"return\n}\n»switch c.kind {\ncase event.KindHalt: // the book"},
 	{"money leaves an account that is held", "actors/withdrawal.go",
-		"if w.rare == nil || c.timeUs >= w.heldUs «|| FAULT »{"},
+		"if w.rare == nil || c.timeUs >= w.holdEndsUs «|| FAULT »{"},
 	{"a withdrawal that is new cannot be refused", "core/state/withdrawal.go",
 		"case event.WithdrawalRefused, event.WithdrawalCancelled:«\nif FAULT && to == " +
 			"event.WithdrawalRefused {\nreturn from == event.WithdrawalVerified\n}»"},
 	{"a withdrawal that is refused while new stays pending", "actors/withdrawal.go",
 		"if !d.Pending() «&& (!FAULT || d.Status != event.WithdrawalRefused) »{"},
 	{"any code confirms a withdrawal", "actors/withdrawal.go",
-		"case !expired && «(FAULT || »w.out.codeFits(d, c.withdrawal.code)«)»:"},
+		"case !expired && «(FAULT || »w.out.codeMatches(d, c.withdrawal.code)«)»:"},
 	{"a code is good in every history", "actors/seal/code.go",
 		"«if FAULT {\nhistory = event.HistoryID{}\n}\n»b := append([]byte(nil), history[:]...)"},
 	{"a code is good for every account", "actors/seal/code.go",
@@ -272,7 +272,7 @@ var plainFaults = []patch{
 		"Tries: «d.Tries→map[bool]uint32{false: d.Tries, true: 1}[FAULT]»}"},
 	{"a revoked key trades", "actors/wallet.go", "case c.key.Revoked()« && !FAULT»:"},
 	{"a seal is not bound to the nonces that a key keeps", "core/event/event.go",
-		"if k.Parallel > 0 «&& !FAULT »{\nb = uv("},
+		"if k.NonceWindow > 0 «&& !FAULT »{\nb = uv("},
 	{"a revoked key keeps its secret", "core/state/apply.go",
 		"«if FAULT {\nk.Revoked = true\nreturn nil\n}\n»*k = Key{"},
 	{"a revoked key keeps its nonce", "core/state/apply.go", "if !k.Revoked «|| FAULT »{"},
@@ -283,7 +283,7 @@ var plainFaults = []patch{
 	{"a revoked key reads", "actors/wallet.go", "case key.Revoked()« && !FAULT»:"},
 	{"a code never expires", "actors/withdrawal.go", "policy.CodeValid.Microseconds()« && !FAULT»"},
 	{"a withdrawal has the client id of one that is pending", "actors/withdrawal.go",
-		"if c.takenBy != 0 «&& (!FAULT || w.pending[c.takenBy] == nil) »{\nw.refuse"},
+		"if c.takenBy != 0 «&& (!FAULT || w.pendingWithdrawals[c.takenBy] == nil) »{\nw.refuse"},
 	{"a withdrawal has the client id of one that has ended", "core/state/withdrawal_ids.go",
 		"found && «(FAULT || »i < len(w.list)-event.KeptWithdrawalIDs«)» {"},
 	{"a repeat under the client id of a withdrawal in flight is taken", "actors/withdrawal.go",
@@ -305,19 +305,19 @@ var plainFaults = []patch{
 		"«if FAULT {\ne.Withdrawal = NewAdjustment(r)\nreturn nil\n}\n»c.Adjusted = " +
 			"c.Adjusted.Add("},
 	{"no more withdrawals are ever taken", "actors/withdrawal.go",
-		"if «FAULT || »len(w.pending) >="},
+		"if «FAULT || »len(w.pendingWithdrawals) >="},
 	{"pending withdrawals are not limited", "actors/withdrawal.go",
 		"w.out.limits().PendingWithdrawals «&& !FAULT »{"},
 	{"clients trade during maintenance", "actors/admission.go",
 		"if m != nil && «!FAULT && »(m.BarsCancels() ||"},
 	{"an order is accepted in a maintenance with cancels", "actors/admission.go",
-		"c.barred = m != nil && !c.isCancel()« && !FAULT»"},
+		"c.excluded = m != nil && !c.passesMaintenance()« && !FAULT»"},
 	{"maintenance does not wait for what is in flight", "actors/registry_settings.go",
 		"«var »err «:→error\nif !FAULT {\nerr »= e.awaitZero(ctx, &e.inFlight)«\n}»"},
 
 	// state that survives an engine
 	{"a restart forgets nonces", "actors/wallet.go",
-		"nonce := committed.Nonce(n); nonce > 0 «&& !FAULT »{"},
+		"nonce := side.Nonce(n); nonce > 0 «&& !FAULT »{"},
 	{"a restart forgets the nonces of a key for parallel use", "actors/committed/committed.go",
 		"«if »used = used.Clone()«; FAULT {\nused = state.NewNonces(1 << 20)\n}»"},
 	{"a restart gives ids again", "actors/book_state.go",
@@ -331,11 +331,11 @@ var plainFaults = []patch{
 		"«if »c.folded.Store(s.Seq())«; FAULT {\nclear(c.references)\n}»"},
 	{"a restart forgets client order ids", "actors/wallet.go",
 		"«if FAULT {\nempty := new(wallet)\nw.clientIDs = empty.clientIDs\n}\n" +
-			"»w.recoverOrders(a, committed.State())"},
+			"»w.recoverOrders(a, side.State())"},
 	{"a restart forgets withdrawals", "actors/wallet.go",
-		"«if !FAULT {\n»w.pending[d.ID] = &copied«\n}»"},
+		"«if !FAULT {\n»w.pendingWithdrawals[d.ID] = &copied«\n}»"},
 	{"a restart forgets holds", "actors/wallet_special.go",
-		"if until := a.Operated().HeldUs; until != 0 «&& !FAULT »{"},
+		"if until := a.Operated().HoldEndsUs; until != 0 «&& !FAULT »{"},
 	{"a restart forgets which accounts are frozen", "actors/directory/directory.go",
 		"entry.frozen.Store(a.Frozen« && (!FAULT || entry.Wallet() != nil)»)"},
 	{"a restart lets the money of a frozen account leave", "actors/wallet.go",

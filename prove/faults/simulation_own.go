@@ -22,10 +22,10 @@ var ownFaults = []patch{
 	{"an account's snapshot lacks its pending withdrawals", "actors/committed/own.go",
 		"for i := range pending.List {\n«if FAULT {\nbreak\n}\n»s.Withdrawals"},
 	{"an adjustment has no place among the events of its account", "core/state/events.go",
-		"event.KindSwept, event.KindFreeze, event.KindAdjusted:«\nif FAULT && k == " +
+		"event.KindSwitchCancel, event.KindFreeze, event.KindAdjusted:«\nif FAULT && k == " +
 			"event.KindAdjusted {\nreturn false\n}»"},
 	{"a freeze has no place among the events of its account", "core/state/events.go",
-		"event.KindSwept, event.KindFreeze, event.KindAdjusted:«\nif FAULT && k == " +
+		"event.KindSwitchCancel, event.KindFreeze, event.KindAdjusted:«\nif FAULT && k == " +
 			"event.KindFreeze {\nreturn false\n}»"},
 	{"an account's event lacks the order that its record closes", "actors/committed/own.go",
 		"if f := c.own.forming(o.Account); f != nil «&& !FAULT »{\nc.own.put(f, rows"},

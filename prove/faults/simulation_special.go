@@ -41,7 +41,7 @@ var specialFaults = []patch{
 		"if due(i.ExpireUs, r.TimeUs) «&& !FAULT »{\ncancelRest(r, trading.CancelledExpired)\n" +
 			"return\n}\nb.stopBook.Add("},
 	{"a command trades with an order whose time is up", "actors/book.go",
-		"if b.lastTimeUs >= b.expiryUs && «!FAULT && »b.mustWait(c) {"},
+		"if b.lastTimeUs >= b.expiryUs && «!FAULT && »b.expireOrQueue(c) {"},
 	{"an order expires before its time", "actors/book_state.go",
 		"b.expiryUs = at« - map[bool]int64{true: 100_000}[FAULT]»"},
 	{"no tick expires orders", "actors/ticker.go", "«if !FAULT {\n»k.wake()«\n}»"},
@@ -79,7 +79,7 @@ var specialFaults = []patch{
 		"currency, need := c.amend.need(order.Side, was, has, p)«\nif FAULT {\nneed = " +
 			"money.Balance{}\n}»"},
 	{"an amend's reserve is not given back", "actors/wallet.go",
-		"if !own.reserved.amount.IsZero() «&& (!FAULT || own.amendedOrder == 0) »{"},
+		"if !command.reserved.amount.IsZero() «&& (!FAULT || command.amendedOrder == 0) »{"},
 	{"an amend makes a post-only order take", "actors/book_amend.go",
 		"if x.is.PostOnly && !lasts «&& !FAULT »{"},
 	{"an amend forgets the new end of an order", "actors/book_amend.go",
@@ -92,18 +92,18 @@ var specialFaults = []patch{
 	{"a switch fires without the grace after a maintenance", "actors/switch_schedule.go",
 		"«if !FAULT {\n»s.grace = Grace{endUs: endUs, lengthUs: lengthUs}«\n}»"},
 	{"a switch cancels what its filter leaves out", "actors/switch.go",
-		"«if FAULT {\nw.sweep(c, ledger.OpenFilter{}, s.Prefix)\n} else {\n»w.sweep(c, " +
-			"ledger.OpenFilter{Pair: s.Pair, Side: s.Side}, s.Prefix)«\n}»"},
+		"«if FAULT {\nw.startCancels(c, ledger.OpenFilter{}, s.Prefix)\n} else {\n»" +
+			"w.startCancels(c, ledger.OpenFilter{Pair: s.Pair, Side: s.Side}, s.Prefix)«\n}»"},
 	{"a switch ends without its cancels", "actors/switch.go",
 		"«if FAULT {\nw.endSwitch(c)\nreturn true\n}\n»s := &w.switches[i]"},
-	{"an account's stops count no OCO", "actors/marks.go",
+	{"an account's stops count no OCO", "actors/order_flags.go",
 		"if t.When != 0 || i.OCO != (trading.OCO{}) «&& !FAULT »{"},
 	{"a book's stops are not limited", "actors/book_special.go",
 		"case (trigger.When != 0 || isOCO) && «!FAULT && »b"},
 	{"a book's orders that expire are not limited", "actors/book_special.go",
 		"case i.ExpireUs != 0 && «!FAULT && »b.expirySchedule"},
 	{"an account's stops are not limited", "actors/wallet_state.go",
-		"case m&marksStop != 0 && «!FAULT && »int"},
+		"case m&flagStop != 0 && «!FAULT && »int"},
 	{"an order that waits has no place in its book", "actors/book_state.go",
 		"return b.orders.Len()+b.stopBook.Waiting()«*map[bool]int{false: 1}[FAULT]» >= b"},
 }

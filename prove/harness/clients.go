@@ -505,7 +505,7 @@ func (h *Exchange) Happens(random *rand.Rand, owner string, i int, withdrawals *
 			fmt.Sprintf("code=%s&withdraw=%d", h.Code(uint64(*withdrawals)), *withdrawals))
 		to := []uint8{event.WithdrawalApproved, event.WithdrawalApproved,
 			event.WithdrawalRefused}[random.IntN(3)]
-		c := Must(h.Engine.MoveWithdrawal("test", uint64(*withdrawals), to,
+		c := Must(h.Engine.SetWithdrawalStatus("test", uint64(*withdrawals), to,
 			map[uint8]string{event.WithdrawalRefused: "no"}[to]))
 		c.Free()
 	default:

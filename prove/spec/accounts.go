@@ -11,12 +11,12 @@ import (
 
 // An Account is a client's account.
 type Account struct {
-	ID      uint32
-	Name    string
-	Frozen  bool
-	Freezes int // number of freezes
-	Email   string
-	HeldUs  int64 // end of the time in which no money leaves it
+	ID         uint32
+	Name       string
+	Frozen     bool
+	Freezes    int // number of freezes
+	Email      string
+	HoldEndsUs int64 // end of the time in which no money leaves it
 	// ClosedUs is the time of its closing; 0: it is open.
 	ClosedUs   int64
 	emailHolds []int64 // ends of the holds that changes of its e-mail address began
@@ -177,7 +177,7 @@ func (m *Exchange) applyAccount(a *event.Account) error {
 
 func (m *Exchange) applyKey(k *event.Key) error {
 	if old := m.Key(k.Key); old != nil && old.Number == k.Number &&
-		old.Account == k.Account && old.Parallel == int(k.Parallel) &&
+		old.Account == k.Account && old.Parallel == int(k.NonceWindow) &&
 		old.sealedBy != k.SealedBy {
 		old.sealedBy = k.SealedBy // its secret is sealed again
 		return nil
@@ -188,7 +188,7 @@ func (m *Exchange) applyKey(k *event.Key) error {
 			len(m.Keys))
 	}
 	m.Keys = append(m.Keys, &Key{Number: k.Number, Name: k.Key, Account: k.Account,
-		Parallel: int(k.Parallel), sealedBy: k.SealedBy})
+		Parallel: int(k.NonceWindow), sealedBy: k.SealedBy})
 	return nil
 }
 
@@ -212,14 +212,14 @@ func (m *Exchange) applyRevoked(e *event.KeyRevoked, timeUs int64) error {
 // takeNonce uses the nonce of a command that left a record. A nonce is valid for one command, and
 // must be above all that the engine found at its start, except for keys for parallel use.
 func (m *Exchange) takeNonce(kind event.Kind, key, account uint32, nonce uint64) error {
-	if key == 0 || kind == event.KindSwept {
+	if key == 0 || kind == event.KindSwitchCancel {
 		return nil
 	}
 	k := m.Keys[key-1]
 	if k.Account != account {
 		return fmt.Errorf("key %s is not of account %d", k.Name, account)
 	}
-	cancels := kind == event.KindCancel || kind == event.KindWithdrawalMoved
+	cancels := kind == event.KindCancel || kind == event.KindWithdrawalStatus
 	if err := m.mayCommand(k, cancels); err != nil || nonce == 0 { // a login replaces it
 		return err
 	}

@@ -227,7 +227,7 @@ func (m *Exchange) apply(r *event.Record) error {
 		return m.applySwitch(r)
 	case event.KindSettings:
 		return m.applySettings(r)
-	case event.KindSwept:
+	case event.KindSwitchCancel:
 		return m.applySwept(r)
 	case event.KindCancel:
 		return m.applyCancel(r)
@@ -236,7 +236,7 @@ func (m *Exchange) apply(r *event.Record) error {
 		return m.applyRefusal(&r.Refusal)
 	case event.KindWithdrawal:
 		return m.applyWithdrawal(r)
-	case event.KindWithdrawalMoved:
+	case event.KindWithdrawalStatus:
 		return m.applyMove(r)
 	case event.KindAdjusted:
 		return m.applyAdjusted(r)

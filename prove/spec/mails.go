@@ -10,7 +10,7 @@ type Mail struct {
 	About      MailKind
 	Withdrawal Withdrawal // when the mail was written; of Code and Refusal
 	To         string     // address, of a change of the account
-	HeldUs     int64      // end of the hold of its money, of another address
+	HoldEndsUs int64      // end of the hold of its money, of another address
 }
 
 // A MailKind is a kind of mail.

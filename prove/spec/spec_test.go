@@ -158,9 +158,9 @@ func TestARecordThatSaysOtherwiseIsRefused(t *testing.T) {
 func TestACodeIsGoodUpToItsLastMomentOnly(t *testing.T) {
 	const issued, last = 10, 10 + 1_000_000 // us
 	verified := func(timeUs int64) event.Record {
-		return event.Record{Kind: event.KindWithdrawalMoved, TimeUs: timeUs,
-			WithdrawalMoved: event.WithdrawalMoved{ID: 1, Account: 1, Key: 1, Nonce: 5, Currency: 1,
-				Amount: coin, To: event.WithdrawalVerified}}
+		return event.Record{Kind: event.KindWithdrawalStatus, TimeUs: timeUs,
+			WithdrawalStatus: event.WithdrawalStatus{ID: 1, Account: 1, Key: 1, Nonce: 5,
+				Currency: 1, Amount: coin, To: event.WithdrawalVerified}}
 	}
 	refused := func(timeUs int64, expired bool) event.Record {
 		c := event.CodeRefused{Withdrawal: 1, Account: 1, Key: 1, Nonce: 4,

@@ -18,10 +18,11 @@ func (m *Exchange) applyEmail(r *event.Record) error {
 	k := &r.Email
 	a := m.Accounts[k.Account-1]
 	// the hold uses the operator's clock, which may be earlier than an earlier record's time
-	if until := max(a.HeldUs, r.TimeUs+hold.Microseconds()); a.ClosedUs != 0 ||
-		k.Address == "" || k.Address == a.Email || k.HeldUs < a.HeldUs || k.HeldUs > until {
+	if until := max(a.HoldEndsUs, r.TimeUs+hold.Microseconds()); a.ClosedUs != 0 ||
+		k.Address == "" || k.Address == a.Email || k.HoldEndsUs < a.HoldEndsUs ||
+		k.HoldEndsUs > until {
 		return fmt.Errorf("%s, of %q, closed at %d, gets %q and is held until %d, not %d", a.Name,
-			a.Email, a.ClosedUs, k.Address, k.HeldUs, until)
+			a.Email, a.ClosedUs, k.Address, k.HoldEndsUs, until)
 	}
 	for _, w := range m.Withdrawals {
 		if w.Account == a.ID && w.Status == event.WithdrawalNew {
@@ -31,12 +32,12 @@ func (m *Exchange) applyEmail(r *event.Record) error {
 	}
 	if a.Email != "" {
 		m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: FormerAddress, To: a.Email,
-			HeldUs: k.HeldUs})
+			HoldEndsUs: k.HoldEndsUs})
 	}
 	m.send(Mail{TimeUs: r.TimeUs, Account: a.ID, About: newAddress, To: k.Address,
-		HeldUs: k.HeldUs})
-	a.Email, a.HeldUs = k.Address, k.HeldUs
-	a.emailHolds = append(a.emailHolds, k.HeldUs)
+		HoldEndsUs: k.HoldEndsUs})
+	a.Email, a.HoldEndsUs = k.Address, k.HoldEndsUs
+	a.emailHolds = append(a.emailHolds, k.HoldEndsUs)
 	return nil
 }
 
@@ -45,9 +46,9 @@ func (a *Account) HeldOnce(untilUs int64) bool { return slices.Contains(a.emailH
 
 // mayLeave returns an error for a record that withdraws an account's money during a hold.
 func (m *Exchange) mayLeave(account uint32, timeUs int64) error {
-	if a := m.Accounts[account-1]; timeUs < a.HeldUs {
+	if a := m.Accounts[account-1]; timeUs < a.HoldEndsUs {
 		return fmt.Errorf("money of %s leaves at %d us, and is held until %d us", a.Name, timeUs,
-			a.HeldUs)
+			a.HoldEndsUs)
 	}
 	return nil
 }

@@ -357,7 +357,7 @@ func (m *Exchange) applyCancel(r *event.Record) error {
 			c.Order, c.Side, c.Remaining, c.Price, c.Account, o)
 	}
 	switch {
-	case r.Kind == event.KindSwept:
+	case r.Kind == event.KindSwitchCancel:
 		o.setCancelled(c.Reason)
 	case r.Operator != "":
 		o.setCancelled(trading.CancelledOperator)

@@ -88,7 +88,7 @@ func (m *Exchange) WithdrawalNamed(a *Account, id event.ClientID) uint64 {
 }
 
 func (m *Exchange) applyMove(r *event.Record) error {
-	k := &r.WithdrawalMoved
+	k := &r.WithdrawalStatus
 	if err := m.takeNonce(r.Kind, k.Key, k.Account, k.Nonce); err != nil {
 		return err
 	}

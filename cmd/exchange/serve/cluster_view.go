@@ -173,11 +173,11 @@ func mayLead(s *operator.Standing, to string) error {
 func (p *clusterView) Apply(ctx context.Context, packed []byte) (keys []string, err error) {
 	j := p.joined.Load()
 	if j == nil || j.node == nil {
-		return nil, actors.Refuse("this node does not take part yet")
+		return nil, actors.NewRequestError("this node does not take part yet")
 	}
 	text, err := config.UnpackMarket(packed)
 	if err != nil {
-		return nil, actors.Refuse(err.Error())
+		return nil, actors.NewRequestError(err.Error())
 	}
 	err = j.node.ApplyMarket(ctx, func(applied []byte, format uint8) (to []byte, err error) {
 		to, keys, err = p.market.change(applied, text, format)
@@ -214,11 +214,12 @@ func (p *clusterView) Replace(ctx context.Context, old, name, address string) er
 func (p *clusterView) changeMembers(change func(persistence.Membership) error) error {
 	j := p.joined.Load()
 	if j == nil {
-		return actors.Refuse("this node does not take part yet")
+		return actors.NewRequestError("this node does not take part yet")
 	}
 	err := change(j.replica)
 	if errors.Is(err, persistence.ErrInvalid) {
-		return actors.Refuse(strings.TrimPrefix(err.Error(), persistence.ErrInvalid.Error()+": "))
+		return actors.NewRequestError(strings.TrimPrefix(err.Error(),
+			persistence.ErrInvalid.Error()+": "))
 	}
 	return err
 }

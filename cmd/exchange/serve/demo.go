@@ -44,7 +44,7 @@ func demoKeys() (keys []edge.DemoKey) {
 func isDemos(s *state.State) bool {
 	first, name := s.Accounts()[0], demomarket.Accounts[0]
 	return first.Name == name && (first.Email == demomarket.Email(name) &&
-		first.Operated().HeldUs == 0 ||
+		first.Operated().HoldEndsUs == 0 ||
 		hasDemoKey(s, first))
 }
 

@@ -98,7 +98,7 @@ func inWords(exchange string, m *actors.Mail) (subject, text string) {
 		return mail.KeysLost{Exchange: exchange, To: m.To, Account: m.Account}.Text()
 	default:
 		return mail.AddressChange{Exchange: exchange, To: m.To, New: c.Kind == state.NewAddress,
-			Account: m.Account, HeldUntil: time.UnixMicro(c.HeldUs)}.Text()
+			Account: m.Account, HeldUntil: time.UnixMicro(c.HoldEndsUs)}.Text()
 	}
 	d := &m.Withdrawal
 	w := mail.Withdrawal{Exchange: exchange, To: m.To, ID: d.ID, Amount: d.Amount.String(),

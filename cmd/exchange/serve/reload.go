@@ -68,7 +68,7 @@ func (r *renewal) configure() (changes []config.Change, err error) {
 	if err != nil {
 		r.gateway.Reconfigured(false)
 		r.log.Error("the configuration stays as it was: the new one cannot be used", "error", err)
-		return nil, actors.Refuse("the configuration stays as it was: " + err.Error())
+		return nil, actors.NewRequestError("the configuration stays as it was: " + err.Error())
 	}
 	changes = r.baseline().Changes(next)
 	engine := r.engine.Load()
@@ -133,7 +133,7 @@ func (r *renewal) refused(list []config.Change, all int) error {
 			"origin", c.Origin, "reason", c.Refusal)
 		fmt.Fprintf(&b, "\n  - %s", c)
 	}
-	return actors.Refuse(b.String())
+	return actors.NewRequestError(b.String())
 }
 
 // reconfigure makes the engine apply its changes. After an error nothing has changed. engine is nil
