@@ -97,8 +97,9 @@ var plainFaults = []patch{
 	{"a taker gets back only what its trades have cost", "actors/wallet.go",
 		"«if spent := command.reserved.amount; FAULT && m.accepted.id != 0 && " +
 			"!m.accepted.rests && len(m.settlement.Changes()) > 0 {\nif paid := " +
-			"m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\nspent = paid\n}\n»r.amount = " +
-			"r.amount.Sub(«command→spent)\n} else {\nr».«reserved→amount = r».amount«.Sub(spent»)«\n}»"},
+			"m.settlement.Changes()[0].Debit; paid.Cmp(spent) < 0 {\nspent = paid\n}\n" +
+			"»r.amount = r.amount.Sub(«command→spent)\n} else {\n" +
+			"r».«reserved→amount = r».amount«.Sub(spent»)«\n}»"},
 	{"a cancel gives back too much", "core/ledger/settle.go",
 		"«if FAULT {\nheld = held.Add(money.Amount(1).Balance())\n}\n»c.Unlock = " +
 			"c.Unlock.Add(held)\n}"},
