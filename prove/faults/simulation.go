@@ -134,7 +134,7 @@ var plainFaults = []patch{
 	// books
 	{"a trade prints at the taker's price", "actors/book.go",
 		"Price: f.Price, Amount: f.Amount, MakerRemaining: f.MakerRemaining})«\nif FAULT {\n" +
-			"trades[i].Price = w.price\n}»"},
+			"trades[i].Price = o.price\n}»"},
 	{"the newest order of a price trades first", "core/matching/book.go",
 		"«if FAULT {\nn = l.tail\n}\n»o := b.orders.at(n)\ntaken := min(amount, o.remaining)"},
 	{"what is cut off rests", "core/event/event.go",
