@@ -1,7 +1,11 @@
 package main
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -19,6 +23,14 @@ func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 		}
 		names[f.Name] = true
 	}
+	source := sources(t, "../..")
+	for _, f := range all {
+		for _, part := range strings.Split(f.Test, "/")[1:] {
+			if !strings.Contains(source, strconv.Quote(part)) {
+				t.Errorf("fault %q: no test has a part that is called %q", f.Name, part)
+			}
+		}
+	}
 	for name := range why {
 		if !slices.ContainsFunc(withoutEffect, func(f Fault) bool { return f.Name == name }) {
 			t.Errorf("no fault without effect is called %q", name)
@@ -29,6 +41,28 @@ func TestEveryPlantedFaultHasItsPlace(t *testing.T) {
 			t.Errorf("no fault of the smoke test is called %q", name)
 		}
 	}
+}
+
+// sources returns the module's Go files, all but this package's, which names the parts of tests.
+func sources(t *testing.T, root string) string {
+	t.Helper()
+	var all strings.Builder
+	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == "faults" || d.Name() == "node_modules":
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go":
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		all.Write(b)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }
 
 // A run counts as a finding only with these outputs.

@@ -101,13 +101,13 @@ var singleFaults = []Fault{
 		"TestMissingSegmentOfOlderImageIsDetected"},
 	{"a batch's digest is not compared", "persistence/internal/codec/token.go",
 		"case Digest(batch) != digest« && !FAULT»:", "persistence/pebble",
-		"TestConformance/a damaged or missing batch is found"},
+		"TestConformance/a damaged or missing batch is detected"},
 	{"a batch need not follow on the one before", "persistence/internal/codec/token.go",
 		"case c.started && prev != c.last« && !FAULT»:", "persistence/internal/codec",
 		"TestChainHasNoGap"},
 	{"a journal need not end where its head says", "persistence/internal/codec/token.go",
 		"if «(»!c.started || c.last != c.End«)» «&& !FAULT »{", "persistence/redis",
-		"TestConformance/a damaged or missing batch is found"},
+		"TestConformance/a damaged or missing batch is detected"},
 
 	// Pebble
 	{"errors beside flushes count as failing flushes", "persistence/pebble/background.go",
@@ -177,7 +177,7 @@ var singleFaults = []Fault{
 		"if «FAULT {\nr.s.CRC = crc32.Update(r.crc, castagnoli, chunk[chunkHead:])\n} else if " +
 			"»len(chunk) <= chunkHead || binary.BigEndian.Uint32(chunk) != " +
 			"crc32.Checksum(chunk[chunkHead:], castagnoli) {", "persistence/pebble",
-		"TestConformance/a damaged snapshot is found"},
+		"TestConformance/a damaged snapshot is detected"},
 	{"a row's checksum is not compared", "persistence/internal/codec/seal.go",
 		"if Sum(sealed) != uint32(p.And(value)) «&& !FAULT »{", "persistence/internal/codec",
 		"TestSealedValueIsReadOnlyInItsPlace"},
