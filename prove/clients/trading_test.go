@@ -34,7 +34,7 @@ func tradingExamples(t *testing.T) (script string) {
 		program.WriteString("{\n" + b[1] + "}\n")
 		calls += strings.Count(b[1], "await ")
 	}
-	if calls < 20 {
+	if calls < 15 {
 		t.Fatalf("the page has %d examples for ccxt", calls)
 	}
 	script = t.TempDir() + "/examples.mjs"
