@@ -385,7 +385,26 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.acknowledged.Close())...)
 }
 
-// Keys. All carry the hash tag, so one script may use them all, even on a cluster.
+// Keys. All carry the hash tag, so one script may use them all, even on a cluster. docs/storage.md
+// explains the head, the stream, the watermark and the wallets.
+//
+//	sums                hash: key of a list → number of rows, exclusive or of their checksums; wm
+//	                    the watermark again
+//	s                   set: ids of the images, the one being uploaded included
+//	s:SEQ.EPOCH.UNIQUE  hash, one image: chunk number → crc32c and 64 kB
+//	nonces              hash: public key → highest nonce, and its checksum
+//	trades, trades:PAIR, trades:account:ACCOUNT
+//	                    lists: a row for each trade; with :marks a string, 7 bytes for each trade,
+//	                    the last for the newest: sides and pair, and a checksum
+//	orders:ACCOUNT      sorted set: closed orders by id; with :ids the index of client ids: length
+//	                    and bytes of the client id, the order's id and a checksum, all of score 0
+//	deposits:ACCOUNT    list
+//	references          hash: reference of a deposit → its account and id, and its row again; with
+//	                    :witnesses 16 bytes of its SHA-256 → its entry's checksum; never trimmed
+//	withdraws, withdraws:ACCOUNT
+//	                    sorted sets: closed withdrawals by id
+//	candles:PAIR:FRAME  list: the start of the period is the id
+//	actions             list: operators' changes by the sequence of the record
 
 func (s *Store) key(rest string) string         { return "{" + s.engine + "}:" + rest }
 func (s *Store) head() string                   { return s.key("m") }

@@ -28,7 +28,7 @@ import (
 // linked pages.
 func example(t *testing.T, language, text string) string {
 	t.Helper()
-	for _, file := range []string{"README.md", "docs/trading.md", "docs/operations/run.md"} {
+	for _, file := range []string{"README.md", "docs/operations/run.md"} {
 		page, err := os.ReadFile("../../" + file)
 		succeeds(t, err)
 		for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(
@@ -124,10 +124,12 @@ func TestThePythonExampleTradesAndShowsErrors(t *testing.T) {
 	pythonTrades(t, market(t))
 }
 
-// The traders' Python example sends an order, lists it, and prints the body of a refusal.
+// The Python example sends an order, lists it, and prints the body of a refusal.
 func pythonTrades(t *testing.T, s *exchangetest.Server) {
 	t.Helper()
-	text := example(t, "python", "def call")
+	file, err := os.ReadFile("../../docs/examples/signed_requests.py")
+	succeeds(t, err)
+	text := string(file)
 	has(t, text, "last[key] = max(last.get(key, 0) + 1, time.time_ns() // 1_000_000)",
 		`"X-NONCE": str(last[key])`, "except urllib.error.HTTPError as error",
 		"json.load(error)",
