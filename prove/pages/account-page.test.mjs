@@ -190,7 +190,7 @@ account("orders are listed by pair, state and time, live, and as a file", {}, as
 	assert.equal(name, "orders.csv");
 	assert.match(titles, /^time,id,client_order_id,pair,side,/);
 	assert.match(row, new RegExp("^20..-..-..T..:..:..\\.\\d{3}Z," +
-		`${oid},'-1-x,ETH_BTC,sell,limit,gtc,0\\.061234,0\\.061234,,1\\.5,0\\.5,0,BTC,,,,active,$`));
+		`${oid},'-1-x,ETH_BTC,sell,limit,gtc,0\\.061234,,0\\.061234,,,1\\.5,0\\.5,0,BTC,,,,active,$`));
 	assert.equal(rest.length, 0);
 	await exchange.post("bob", "/api/v1/order-cancel/", { order: oid });
 	await says(page, "#main", "Nothing yet");
@@ -230,26 +230,45 @@ account("orders show their type and average fill price, here and in the file", {
 		await go(page, "orders");
 		await page.selectOption("[name=pair]", "BTC_USDT");
 			const said = "Limit\\s+65,000\\.00\\s+65,000\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC.*" +
-			"Market\\s+Market\\s+64,500\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC";
+			"Market, price\\slimit\\s67,200\\.00\\s+Market\\s+64,500\\.00\\s+0\\.50\\s+0\\.50\\s+0\\.001 BTC";
 		await says(page, ".orders tbody", said);
 		for (const form of ["Limit, immediate or cancel\\s.*Cancelled: not filled at once",
-			"Limit, iceberg: visible 0\\.5\\s+66,000\\.00\\s+–",
-			"Stop-limit, trigger\\s≤\\s60,000\\.00\\s+59,000\\.00", "Stop-market, trigger\\s≥\\s70,000\\.00\\s+Market\\s+–",
+			"Limit, iceberg: visible 0\\.50\\s+66,000\\.00\\s+–",
+			"Stop-limit, trigger\\s≤\\s60,000\\.00\\s+59,000\\.00", "Stop-market, trigger\\s≥\\s70,000\\.00, price\\slimit\\s73,500\\.00\\s+Market\\s+–",
 			"stop\\s≤\\s58,000\\.00 at\\s57,000\\.00\\s+71,000",
 			"Limit, good till \\w+ \\d.*\\s+72,000"]) await says(page, ".orders tbody", form);
 		const [, titles, ...lines] = await csv(page);
-		const [, oco, , , iceberg, , market] = lines.map((line) =>
+		const [, oco, stop, , iceberg, , market] = lines.map((line) =>
 			Object.fromEntries(titles.split(",").map((t, i) => [t, line.split(",")[i]])));
 		assert.deepEqual([oco.price, oco.oco_trigger_price, oco.oco_price], ["71000", "58000", "57000"]);
 		assert.equal(iceberg.visible_amount, "0.5");
+		assert.deepEqual([stop.price, stop.price_limit, stop.trigger_price, stop.trigger_when],
+			["", "73500", "70000", "rise"]);
 		assert.deepEqual([market.price, market.average_price, market.filled, market.fee,
 			market.fee_currency], ["", "64500", "0.5", "0.001", "BTC"]);
 		await page.goto(`${exchange.base}/trade`);
-		await says(page, "#panel-own .orders", "Stop-market, trigger\\s≥\\s70,000\\.00\\s+Market\\s+0\\.01");
+		await says(page, "#panel-own .orders", "Stop-market, trigger\\s≥\\s70,000\\.00, "
+			+ "price\\slimit\\s73,500\\.00\\s+Waiting\\s+Market\\s+0\\.01");
 		for (const name of ["alice", "bob"]) {
 			await exchange.post(name, "/api/v1/order-cancel-all/", { all: 1 });
 		}
 	});
+
+account("an OCO that was sold at the market has no price of its own", {}, async (page) => {
+	const place = (account, fields) => exchange.post(account, "/api/v1/order/",
+		{ pair: "BTC_USDT", ...fields });
+	await place("bob", { type: "buy", price: "58000", amount: "0.15" });
+	await place("alice", { type: "sell", price: "71000", amount: "0.1", oco_trigger_price: "58000" });
+	await place("alice", { type: "sell", price: "58000", amount: "0.05" });
+	await enter(page, "alice");
+	await go(page, "orders");
+	await says(page, ".orders tbody", "OCO, stop\\s≤\\s58,000\\.00 at\\smarket, "
+		+ "price\\slimit\\s55,100\\.00\\s+Market\\s+58,000\\.00\\s+0\\.10\\s+0\\.10");
+	const [, titles, , line] = await csv(page);
+	const oco = Object.fromEntries(titles.split(",").map((t, i) => [t, line.split(",")[i]]));
+	assert.deepEqual([oco.order_type, oco.price, oco.price_limit, oco.average_price,
+		oco.oco_trigger_price], ["market", "", "55100", "58000", "58000"]);
+});
 
 account("trades are paged to the oldest, and their file has every digit", {}, async (page) => {
 	const pair = "ETH_USDT", type = "buy";

@@ -187,13 +187,13 @@ terminal("an order rests, is filled in parts, and is cancelled", {}, async (page
 	await says(page, ".outcome", "Order placed: \\d+\\.");
 	await open(page, 1);
 	assert.match((await rows(page))[0],
-		/\|BTC\/USDT\|▼ Sell\|Limit\|64,000\.50\|0\.30\|0\.00\|Open\|Amend\s+Cancel$/);
+		/\|BTC\/USDT\|▼ Sell\|Limit\s+Open\|64,000\.50\|0\.30\|0\.00\|Amend\s+Cancel$/);
 	await page.waitForSelector("#panel-book .sell .mark:not([hidden])");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.12345678", "64000.5");
-	await says(page, "#panel-own .orders", "0\\.30000000\\s+0\\.12345678\\s+avg. [\\d,.]+\\s+Open");
+	await says(page, "#panel-own .orders", "Open\\s.*0\\.30000000\\s+0\\.12345678\\s+avg. [\\d,.]+");
 	await page.click('button:has-text("My trades")');
 	await says(page, "#panel-own .trades",
-		"Sell\\s+64,000\\.50\\s+0\\.12345678\\s+0 USDT\\s+Maker");
+		"Sell\\s+64,000\\.50\\s+0\\.12345678\\s+0\\.00 USDT\\s+Maker");
 	await page.click('button:has-text("Balances")');
 	await says(page, "#panel-own .balances",
 		"BTC\\s+99\\.87654322\\s+0\\.17654322\\s+99\\.70");
@@ -259,7 +259,7 @@ terminal("each type of order is sent as the API has it", {}, async (page) => {
 	await page.click(".more summary");
 	await page.fill("#form-display", "0.1");
 	order = await outcome("post-only", "Order placed: \\d+\\.");
-	await says(page, "#panel-own .orders", "Limit, iceberg: visible 0\\.1, post-only");
+	await says(page, "#panel-own .orders", "Limit, iceberg: visible 0\\.10, post-only");
 	assert.deepEqual([order.post_only, order.display_amount], [true, 0.1]);
 	await page.fill("#form-display", "");
 	await page.selectOption("[name=force]", "fok");
@@ -348,14 +348,14 @@ terminal("self-trade prevention is chosen, and its cancels are reported", {}, as
 	assert.equal(order.self_trade, undefined);
 	order = await buys("none", "0\\.20 BTC filled at 64,000");
 	order = await buys("cancel_oldest",
-		`self-trade prevention has cancelled your order ${oid} \\(0\\.1 BTC\\)\\.`);
+		`self-trade prevention has cancelled your order ${oid} \\(0\\.10 BTC\\)\\.`);
 	assert.equal(order.self_trade, "cancel_oldest");
 	await page.click("#panel-own .cancel");
 	await open(page, 0);
 	await exchange.order("alice", "BTC_USDT", "sell", "0.5", "64000");
 	await open(page, 1);
 	order = await buys("cancel_both",
-		"has cancelled your order \\d+ \\(0\\.5 BTC\\); cancelled: self-trade prevention");
+		"has cancelled your order \\d+ \\(0\\.50 BTC\\); cancelled: self-trade prevention");
 	assert.equal(order.cancel_reason, "self_trade");
 	await open(page, 0);
 });
@@ -574,7 +574,7 @@ terminal("an exchange that is killed takes no open order with it", { allowed: un
 	await shows(page, "live");
 	await page.waitForFunction(() => !document.querySelector("#panel-form .main").disabled);
 	await exchange.order("bob", "BTC_USDT", "sell", "0.04", "40000");
-	await says(page, "#panel-own .orders", "0\\.10\\s+0\\.04\\s+avg. [\\d,.]+\\s+Open");
+	await says(page, "#panel-own .orders", "Open\\s.*0\\.10\\s+0\\.04\\s+avg. [\\d,.]+");
 	await page.click("#panel-own tbody .cancel");
 	await open(page, 0);
 });

@@ -62,8 +62,8 @@ terminal("an order is amended, and its queue position is reported", {}, async (p
 	await page.fill(`${form} [name=amount]`, "0.4");
 	await page.press(`${form} [name=amount]`, "Enter");
 	await closed(page);
-	await says(page, message, `^Order ${id} amended: price 64,000.5, amount 0.4. Queue position kept`);
-	await says(page, "#panel-own .orders", "64,000\\.50\\s+0\\.40\\s+0\\.00\\s+Open");
+	await says(page, message, `^Order ${id} amended: price 64,000.50, amount 0.40. Queue position kept`);
+	await says(page, "#panel-own .orders", "Open\\s.*64,000\\.50\\s+0\\.40\\s+0\\.00");
 	await page.keyboard.press("o");
 	await page.keyboard.press("e");
 	await page.waitForSelector(form);
@@ -72,7 +72,7 @@ terminal("an order is amended, and its queue position is reported", {}, async (p
 	await page.keyboard.press("Enter");
 	await says(page, message, "Queue position lost\\. 0\\.10 BTC filled at 63,000\\.00 on average");
 	await says(page, "#panel-own .orders",
-		"63,000\\.00\\s+0\\.40\\s+0\\.10\\s+avg. 63,000\\.00\\s+Open");
+		"Open\\s.*63,000\\.00\\s+0\\.40\\s+0\\.10\\s+avg. 63,000\\.00");
 	await exchange.operator("pair", "halt", "BTC_USDT");
 	await page.click("#panel-own .amend"); // the price is not asked for that would be refused
 	await page.waitForSelector(`${form}:not(:has([name=price])) [name=amount]`);
@@ -107,7 +107,13 @@ terminal("triggers and an iceberg's displayed amount are amended", {}, async (pa
 		{ pair: "BTC_USDT", type: "sell", amount: "0.01", price: "64000" });
 	await exchange.order("alice", "BTC_USDT", "buy", "0.01", "64000");
 	assert(other.oid);
-	let id = await place(page, { amount: "1", price: "59000", trigger_price: "60000" });
+	let id = await place(page, { amount: "1", order_type: "market", trigger_price: "60000" });
+	await change(page, { second: "58000" });
+	await page.click("dialog .yes"); // there are no bids
+	await says(page, message, `Order ${id} amended: price\\slimit\\s58,000.00, amount 1.00`);
+	await page.click("#panel-own .cancel");
+	await page.waitForSelector(`tr[data-id="${id}"]`, { state: "detached" });
+	id = await place(page, { amount: "1", price: "59000", trigger_price: "60000" });
 	await change(page, { trigger: "65000" });
 	await page.click("dialog .yes"); // the limit is far from it
 	await says(page, form, "would trigger the order at once");
@@ -154,7 +160,7 @@ terminal("an order that is filled while its form is open says so", {}, async (pa
 	await place(page, { amount: "1", price: "64000" });
 	await page.click("#panel-own .amend");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.25", "64000");
-	await says(page, form, "Filled: 0\\.25 of 1");
+	await says(page, form, "Filled: 0\\.25 of 1\\.00 BTC");
 	await exchange.order("bob", "BTC_USDT", "buy", "0.75", "64000");
 	await says(page, form, "is no longer open");
 	assert(await page.isDisabled(`${form} .main`));
@@ -201,7 +207,7 @@ terminal("each answer to a change is reported", { init: between(mocked) }, async
 	await accessible(page, "a change that was not done");
 	mocked.answer = undefined;
 	await page.click("#panel-own .again");
-	await says(page, message, `Order ${id} amended: price 64,000, amount 0.9`);
+	await says(page, message, `Order ${id} amended: price 64,000.00, amount 0.90`);
 
 	const unknown = { status: 503, body: { detail: "No answer", code: "outcome_unknown" } };
 	Object.assign(mocked, { answer: unknown, passes: true, holds: true });
@@ -239,11 +245,11 @@ terminal("a change without an answer is found, and is sent again only by hand",
 		relay.down = false; // the change arrives, its answer does not
 		await change(page, { price: "65000" });
 		await row(page, "sending");
-		await says(page, "#panel-own .orders", "64,000\\.00.*Amending");
+		await says(page, "#panel-own .orders", "Amending\\s.*64,000\\.00");
 		await until("the order is changed", async () => (await order(id)).price === 65000);
 		relay.cut();
 		await says(page, message, `Order ${id} amended`);
-		await says(page, "#panel-own .orders", "65,000\\.00.*Open");
+		await says(page, "#panel-own .orders", "Open\\s.*65,000\\.00");
 		await page.waitForFunction(() =>
 			!document.querySelector("#panel-form .main").disabled);
 		relay.up = false; // the change does not arrive
@@ -255,11 +261,11 @@ terminal("a change without an answer is found, and is sent again only by hand",
 		await row(page, "unseen");
 		assert.equal((await order(id)).price, 65000);
 		await page.click("#panel-own .again");
-		await says(page, message, `Order ${id} amended: price 66,000`);
+		await says(page, message, `Order ${id} amended: price 66,000.00`);
 		relay.up = false;
 		await change(page, { price: "67000" });
 		await row(page, "sending");
 		await exchange.order("bob", "BTC_USDT", "buy", "1", "66000");
 		relay.cut();
-		await says(page, message, `Order ${id} is no longer open; 1 of 1 were filled`);
+		await says(page, message, `Order ${id} is no longer open; 1.00 of 1.00 were filled`);
 	});

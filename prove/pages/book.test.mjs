@@ -102,15 +102,39 @@ test("the middle is between the best prices", () => {
 
 test("the best prices alone are a book, until a whole one comes", () => {
 	const book = new Book();
+	book.isShort = true;
 	book.replace({ update_id: 7, sell: [{ price: 2.5, amount: 1e-8 }, { price: 3, amount: 1 }],
 		buy: [{ price: 2, amount: 0.1 }] });
-	assert(book.isShort && book.updateId === 7);
+	assert.equal(book.updateId, 7);
 	assert.deepEqual(book.rows("sell", 1n, 9).map(({ price, total }) => [price, total]),
 		[[250_000_000n, 1n], [300_000_000n, 100_000_001n]]);
 	book.apply({ pair: "A_B", update_id: 9, prev_update_id: null, snapshot: true,
 		sell: [{ price: "4", amount: "1" }], buy: [] });
-	assert(!book.isShort);
 	assert.deepEqual([book.sides.sell.length, book.sides.buy.length], [1, 0]);
+});
+
+test("what an order takes beyond the best 20 prices is not known", () => {
+	const book = new Book();
+	const side = (n) => Array.from({ length: n }, (_, i) => ({ price: 100 + i, amount: 1 }));
+	const take = (order) => {
+		const { amount, isWhole, isMore } = book.take("sell", order);
+		return [plain(amount), isWhole, isMore];
+	};
+	const one = parse("1");
+	book.isShort = true;
+	book.replace({ update_id: 1, sell: side(20), buy: [] });
+	assert.deepEqual(take({ amount: 19n * one }), ["19", false, false]);
+	assert.deepEqual(take({ amount: 20n * one }), ["20", false, false]);
+	assert.deepEqual(take({ amount: 21n * one }), ["20", false, true]);
+	assert.deepEqual(take({ value: 3000n * one }), ["20", false, true]);
+	assert.deepEqual(take({ value: 205n * one }), ["2.03921568", false, false]);
+	assert.deepEqual(take({ amount: 21n * one, limit: 105n * one }), ["6", false, false]);
+	assert.deepEqual(take({ amount: one, from: 200n * one }), ["0", false, true]);
+	book.replace({ update_id: 2, sell: side(19), buy: [] }); // there are no more
+	assert.deepEqual(take({ amount: 20n * one }), ["19", true, false]);
+	book.isShort = false;
+	book.replace({ update_id: 3, sell: side(20), buy: [] });
+	assert.deepEqual(take({ amount: 21n * one }), ["20", true, false]);
 });
 
 test("a price protection is rounded towards its reference, and ends what an order takes", () => {

@@ -74,10 +74,10 @@ for (const who of ["an observer", "a node that follows"]) {
 		await page.fill("#form-amount", "0.25");
 		await page.click("#panel-form button.main");
 		await says(page, ".outcome", "Order placed: \\d+\\.");
-		await says(page, "#panel-own .orders", "0\\.25\\s+0\\.00\\s+Open");
+		await says(page, "#panel-own .orders", "Open\\s.*0\\.25\\s+0\\.00");
 		await says(page, "#panel-book .sell", "64,00\\d\\.50\\s+0\\.25000");
 		await processes[leader].order("bob", "BTC_USDT", "buy", "0.1", price);
-		await says(page, "#panel-own .orders", "0\\.25\\s+0\\.10\\s+avg\\. [\\d,.]+\\s+Open");
+		await says(page, "#panel-own .orders", "Open\\s.*0\\.25\\s+0\\.10\\s+avg\\. [\\d,.]+");
 		await page.click('button:has-text("My trades")'); // by REST, then by events
 		await says(page, "#panel-own .trades", "Sell\\s+64,00\\d\\.50\\s+0\\.10");
 		await page.click('button:has-text("Open orders")');

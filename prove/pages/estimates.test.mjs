@@ -183,6 +183,54 @@ terminal("what stays after an order is what the estimate says", {}, async (page)
 	await until("the balance", async () => await sum(page, "Available") === free - 32_000);
 });
 
+terminal("past the best 20 prices nothing is claimed that is not known", {}, async (page) => {
+	await exchange.post("bob", "/api/v1/order-batch/", { orders: JSON.stringify(
+		Array.from({ length: 22 }, (_, i) => ({ do: "place", pair: "BTC_USDT", type: "sell",
+			amount: "0.1", price: `${64000 + i}` }))) });
+	await page.evaluate(async () => {
+		const { ladder } = await import(document.querySelector('script[type="module"]').src);
+		ladder.shorten(true);
+	});
+	await says(page, "#depth .words", "of the best 20 prices");
+	await type(page, "market");
+	const claims = /whole side|Only|cancelled|killed/;
+	for (const [amount, words] of [["2", "Fills now\\s+2\\.00 BTC"],
+		["2.1", "worst\\s+–.*Fills now\\s+At least 2\\.00 BTC; unknown beyond the best 20 prices"]]) {
+		await page.fill("#form-amount", amount);
+		await says(page, ".sums", words);
+		assert.doesNotMatch(await page.innerText(".sums"), claims);
+	}
+	await accessible(page, "an order beyond a short book");
+	for (const force of ["ioc", "fok"]) {
+		await page.selectOption("[name=force]", force);
+		await send(page);
+		await says(page, question, "Within the best 20 prices the order finds 2\\.00 BTC\\. "
+			+ "What it finds beyond them is unknown\\.");
+		assert.doesNotMatch(await page.innerText(`${question} ul`), claims);
+		await no(page);
+	}
+	await says(page, ".sums", "Fills now\\s+–");
+	await page.selectOption("[name=force]", "ioc");
+	await page.fill("#form-total", "200000");
+	await says(page, ".sums", "Fills now\\s+At least 128,019\\.00 USDT; unknown");
+	await type(page, "stopMarket");
+	await page.fill("#form-trigger", "64021");
+	await page.fill("#form-amount", "0.2");
+	await send(page);
+	await says(page, question, "the order finds 0\\.00 BTC\\. What it finds beyond them is unknown");
+	assert.doesNotMatch(await page.innerText(`${question} ul`), claims);
+	await no(page);
+	await type(page, "limit");
+	await fill(page, "buy", "64030", "2.2");
+	await says(page, ".sums", "Fills now\\s+At least 2\\.00 BTC");
+	await page.fill("#form-price", "64010");
+	await says(page, ".sums", "Fills now\\s+1\\.10 of 2\\.20 BTC; the rest rests");
+	await page.fill("#form-price", "64030");
+	await page.selectOption("[name=force]", "fok");
+	await send(page); // which the exchange can do
+	await says(page, ".outcome", "2\\.20 BTC filled");
+});
+
 terminal("what was placed is not said again after something newer", {}, async (page) => {
 	const { oid } = await place("alice", "sell", "0.1", "70000");
 	await open(page, 1);
@@ -200,6 +248,18 @@ terminal("what was placed is not said again after something newer", {}, async (p
 	await page.click("#panel-own .cancel");
 	await says(page, "#panel-own .told", "cancelled");
 	await says(page, ".outcome", "^$");
+	await page.fill("#form-amount", "0.3");
+	await send(page);
+	await says(page, ".outcome", "Order placed");
+	await says(page, "#panel-own .told", "^$"); // nor what was said before
+	await page.click("#panel-own .amend");
+	await page.fill("dialog [name=amount]", "0.4");
+	await page.click("dialog .main");
+	await says(page, "#panel-own .told", "amended");
+	await place("bob", "sell", "0.4", "60000");
+	await says(page, "#toasts", "Filled completely");
+	await page.click("#toasts button");
+	await says(page, "#panel-own .told", "^$");
 });
 
 terminal("an order that the exchange does not have is not looked for for ever, nor sent in a halt",
@@ -213,6 +273,10 @@ terminal("an order that the exchange does not have is not looked for for ever, n
 		relay.cut();
 		await page.waitForSelector(row);
 		await says(page, again, "^Send again$");
+		await send(page); // the same again would be a second one
+		await says(page, question, "Whether an earlier one was placed is unknown\\.");
+		await accessible(page, "a second order, perhaps");
+		await no(page);
 		await exchange.operator("pair", "halt", "BTC_USDT");
 		await says(page, again, "^Halted$");
 		assert(await page.isDisabled(again));

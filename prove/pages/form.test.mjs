@@ -97,6 +97,40 @@ for (const [width, height] of [[1366, 650], [1280, 600], [1024, 768], [1080, 700
 		});
 }
 
+for (const [width, height] of [[768, 1024], [844, 390], [1024, 768], [1280, 720], [1440, 900]]) {
+	terminal(`no number of an open order is cut at ${width}x${height}`,
+		{ viewport: { width, height } }, async (page) => {
+			const place = (fields) => exchange.post("alice", "/api/v1/order/",
+				{ pair: "BTC_USDT", type: "sell", ...fields });
+			await place({ price: "64000.01", amount: "0.12345678" });
+			await place({ type: "buy", price: "64000.01", amount: "1.2" });
+			for (const end of [{}, { oco_price: "57000.01" }]) {
+				await place({ price: "71000.55", amount: "1.12345678", oco_trigger_price: "58000.01", ...end });
+			}
+			await place({ amount: "0.5", order_type: "market", trigger_price: "50000" });
+			await place({ type: "buy", price: "0.01", amount: "934567.5" });
+			await page.waitForSelector("#panel-own tbody tr:nth-child(5)");
+			await painted(page);
+			assert.deepEqual(await page.$$eval("#panel-own tbody tr", (rows) => rows.flatMap((row) => {
+				const list = row.closest(".list").getBoundingClientRect();
+				const boxes = [...row.cells].map((cell) => {
+					const range = document.createRange();
+					range.selectNodeContents(cell);
+					const { left, right, top, bottom } = range.getBoundingClientRect();
+					return { cell, left, right, top, bottom };
+				});
+				const buttons = boxes.at(-1);
+				return boxes.filter((a) => a.left < list.left || a.right > list.right
+					|| a !== buttons && a.right > buttons.left && a.left < buttons.right
+						&& a.bottom > buttons.top && a.top < buttons.bottom).map((a) => a.cell.innerText);
+			})), []);
+			const numbers = (n) => page.$$eval(`#panel-own tbody td:nth-child(${n})`, (list) =>
+				list.map((e) => /\.(\d+)/.exec(e.innerText)[1].length));
+			assert.deepEqual([...new Set([...await numbers(6), ...await numbers(7)])], [8]);
+			await accessible(page, `open orders at ${width}x${height}`);
+		});
+}
+
 terminal("the button is filled, and room goes to orders, not to the depth", {}, async (page) => {
 	const look = (selector) => page.$eval(selector, (e) => ({ height: e.offsetHeight,
 		fill: getComputedStyle(e).backgroundColor, words: getComputedStyle(e).color }));
@@ -214,7 +248,7 @@ terminal("what the exchange says has sentences, and numbers as the page writes t
 		assert.deepEqual(said, [
 			"The exchange is in maintenance. Back at noon. Nothing was done: try again.",
 			"It is paused. Nothing was done: try again.",
-			"At least 60,800.5 on BTC/USDT. 0.00001 is too little, 1,000 is enough.",
+			"At least 60,800.50 on BTC/USDT. 0.00001 is too little, 1,000.00 is enough.",
 			"Already used by order 12345", "Held until 2026-12-01T10:00:00Z, from 192.168.0.1"]);
 	});
 
@@ -274,7 +308,7 @@ terminal("a limit far through the market, or its trigger, asks", {}, async (page
 	await page.click("dialog .main");
 	await says(page, "dialog:last-of-type", "6\\.07% worse than the trigger, 66,000\\.00");
 	await page.click("dialog .yes");
-	await says(page, "#panel-own .told", "amended: price 70,000");
+	await says(page, "#panel-own .told", "amended: price 70,000\\.00, amount 0\\.10");
 	await page.click("#panel-own .amend");
 	await page.fill("dialog [name=trigger]", "70001");
 	await page.click("dialog .main");
@@ -467,6 +501,26 @@ terminal("too little money disables the button, and no amount is negative", { ac
 		await type(page, "market");
 		await page.fill("#form-amount", "1000");
 		await says(page, "#panel-form .main", "^Not enough USDT$");
+		const free = Number(/Available\s+([\d,.]+)/.exec(await page.innerText(".sums"))[1].replaceAll(",", ""));
+		const some = (price) => (free / price).toFixed(4), enough = "^Buy BTC$";
+		const market = { pair: "BTC_USDT", type: "buy", order_type: "market", amount: some(65_000) };
+		await assert.rejects(exchange.post("bob", "/api/v1/order/", market), /Out of balance/);
+		await page.fill("#form-amount", market.amount); // its worst price is 67,200
+		await says(page, "#panel-form .main", "^Not enough USDT$");
+		await says(page, ".sums", "Reserved\\s+1\\d,\\d\\d\\d,\\d");
+		await page.fill("#form-amount", some(67_201));
+		await says(page, "#panel-form .main", enough);
+		await page.fill("#form-amount", market.amount);
+		await page.fill("#form-second", "64500");
+		await says(page, "#panel-form .main", enough);
+		await type(page, "stopMarket");
+		await page.fill("#form-trigger", "66000");
+		await page.fill("#form-amount", some(67_000)); // its worst price is 69,300
+		await says(page, "#panel-form .main", "^Not enough USDT$");
+		await page.fill("#form-second", "66500");
+		await says(page, "#panel-form .main", enough);
+		await type(page, "market");
+		await page.fill("#form-amount", "1000");
 		await page.click("#form-side-sell");
 		await says(page, "#panel-form .main", "^Not enough BTC$");
 		await page.fill("#form-amount", "0.1");
@@ -518,7 +572,16 @@ terminal("numbers are taken as the page shows them, and what could be two asks",
 		await page.click("#panel-own .amend");
 		await page.fill("dialog [name=price]", "60,200.5");
 		await page.click("dialog .main");
-		await says(page, "#panel-own .told", "price 60,200\\.5");
+		await says(page, "#panel-own .told", "price 60,200\\.50");
+		await page.click(".settings");
+		await page.check("dialog [name=confirm]");
+		await page.click(".done");
+		await page.click("#panel-own .amend");
+		await page.fill("dialog [name=price]", "60,100.00");
+		await page.click("dialog .main");
+		await says(page, "dialog:last-of-type", "^Amend order \\d+: Buy BTC.*Price\\s+60,100\\.00");
+		await page.click("dialog .yes");
+		await says(page, "#panel-own .told", "price 60,100\\.00");
 	});
 
 terminal("a page in German writes what it reads itself", { locale: "de-DE", account: "bob" },
@@ -546,7 +609,7 @@ terminal("words are a trader's, pairs are BTC/USDT, and what does nothing is not
 		await says(page, "#panel-own .all", "Cancel all of BTC/USDT");
 		assert.equal(await page.innerText("#panel-own thead tr > :last-child"), "");
 		await says(page, "#panel-own thead", "^Order, time \\(UTC[-+\\d:]*\\)");
-		const one = page.getByRole("checkbox", { name: "This pair only" });
+		const one = page.getByRole("switch", { name: "This pair only" });
 		await one.check();
 		await page.keyboard.press("o"); // it is no field of text
 		await page.waitForSelector("tr[data-id]:focus");

@@ -41,7 +41,7 @@ terminal("a fill, a trigger, an expiry and a cancel of a resting order are annou
 		await open(page, 1);
 		assert.equal(await toasts(page), "");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.1", "64000");
-		await toast(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.1 of 0\\.3 BTC avg. `
+		await toast(page, `Order ${sell}, Sell BTC/USDT, Limit: Filled: 0\\.10 of 0\\.30 BTC avg. `
 			+ "64,000\\.00\\.");
 		await exchange.order("bob", "BTC_USDT", "buy", "0.2", "64000");
 		await toast(page, `Order ${sell}, .*: Filled completely, 0\\.20 BTC of it now at 64,000`);
@@ -157,3 +157,13 @@ terminal("events during a lost connection are announced, too",
 		relay.cut();
 		await toast(page, `Order ${id}, .*Filled completely`);
 	});
+
+terminal("an OCO that sells at the market says so, and where it ended", {}, async (page) => {
+	await exchange.order("bob", "BTC_USDT", "buy", "0.15", "58000");
+	const id = await place({ type: "sell", amount: "0.3", price: "71000", oco_trigger_price: "58000" });
+	await open(page, 1);
+	await exchange.order("alice", "BTC_USDT", "sell", "0.05", "58000");
+	await toast(page, `Order ${id}, Sell BTC/USDT, OCO, stop\\s≤\\s58,000\\.00 at\\smarket, `
+		+ "price\\slimit\\s55,100\\.00: Triggered; Filled: 0\\.10 of 0\\.30 BTC avg. 58,000\\.00; the "
+		+ "rest is cancelled: nothing more within the price protection, 55,100\\.00\\.");
+});

@@ -13,13 +13,16 @@ import { fromNumber, ONE, parse } from "./format.js";
  * @typedef {Map<bigint, {ids: string[], amount: bigint}>} Own an account's own orders by their price
  */
 
+/** How many prices of a side a short book has, if there are so many. */
+const SHORT = 20;
+
 export class Book {
 	/** Levels of a side, best first. @type {Record<"sell" | "buy", Level[]>} */
 	sides = { sell: [], buy: [] };
 	/** The number of the last change; null: the whole book is in flight. @type {number | null} */
 	updateId = null;
 
-	/** It has the best 20 prices of each side alone. */
+	/** It takes the best SHORT prices of each side alone. */
 	isShort = false;
 
 	/** forget begins anew: the next event that counts is a whole book. */
@@ -32,7 +35,7 @@ export class Book {
 	 * @param {Event} event
 	 */
 	apply(event) {
-		if (event.snapshot) this.#begin(false);
+		if (event.snapshot) this.sides = { sell: [], buy: [] };
 		else if (this.updateId === null) return true;
 		else if (event.prev_update_id !== this.updateId) {
 			this.forget();
@@ -46,18 +49,11 @@ export class Book {
 		return false;
 	}
 
-	/** @param {boolean} isShort */
-	#begin(isShort) {
-		this.sides = { sell: [], buy: [] };
-		this.isShort = isShort;
-	}
-
 	/**
 	 * replace takes the best prices of both sides, of orderbook.20.
 	 * @param {{update_id: number, sell: Best[], buy: Best[]}} event
 	 */
 	replace(event) {
-		this.#begin(true);
 		for (const side of /** @type {const} */ (["sell", "buy"])) {
 			this.sides[side] = event[side].map(({ price, amount }) =>
 				({ price: fromNumber(price), amount: fromNumber(amount), text: "" }));
@@ -105,7 +101,7 @@ export class Book {
 	/**
 	 * take returns what an order would get of a side's orders now, best first: its amount, what is
 	 * paid (in 1e-16), the worst price, whether it takes all of them, and whether the limit ends it.
-	 * from: it takes nothing better. met: the account's own orders in its way, which are treated
+	 * isMore: it goes beyond a short book, where it may take more. from: it takes nothing better. met: the account's own orders in its way, which are treated
 	 * by the mode of self-trades: isEnded: they end it. isMaybe: it may be filled before the last of
 	 * them, since where that stands among those of its price is not known. isSure: nothing of that
 	 * matters.
@@ -142,8 +138,10 @@ export class Book {
 			}
 			if (part < most || mine && isLast) break;
 		}
+		const isAll = at === levels.length, hasMore = this.isShort && at >= SHORT;
 		return { amount: got, paid, worst, met, isCut, isEnded, isMaybe, isSure,
-			isWhole: at === levels.length };
+			isWhole: isAll && !hasMore, isMore: isAll && hasMore
+				&& (amount === undefined ? paid < value * ONE : got < amount) };
 	}
 
 	/** middle returns the price between the best of both sides; null: a side is empty. */

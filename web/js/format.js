@@ -35,18 +35,6 @@ export const fromNumber = (n) => {
 };
 
 /**
- * split returns a decimal's whole part, and its fraction with so many digits, rounded down towards
- * zero.
- * @param {bigint} units
- * @param {number} digits
- * @returns {[bigint, string]}
- */
-export function split(units, digits) {
-	const size = units < 0n ? -units : units;
-	return [size / ONE, (size % ONE).toString().padStart(DIGITS, "0").slice(0, digits)];
-}
-
-/**
  * plain returns the shortest text of a decimal, as the exchange writes it.
  * @param {bigint} units
  * @param {number} [digits] of a unit
@@ -113,14 +101,14 @@ export const typed = (text) => read(text).n;
 export const editable = (units) => plain(units).replace(".", sign);
 
 /**
- * decimal writes units of 1e-8 with separators and so many digits, rounded down.
+ * decimal writes units of 1e-8 with separators and so many digits, rounded towards zero.
  * @param {bigint} units
  * @param {number} digits
  */
 export function decimal(units, digits) {
-	const [before, after] = split(units, digits);
-	const minus = units < 0n ? "-" : "";
-	return minus + (before < 1000n ? before.toString() : whole.format(before)) + (after && sign + after);
+	const size = units < 0n ? -units : units, before = size / ONE;
+	const after = String(size % ONE).padStart(DIGITS, "0").slice(0, digits);
+	return (units < 0n ? "-" : "") + (before < 1000n ? before : whole.format(before)) + (after && sign + after);
 }
 
 /**
@@ -129,15 +117,15 @@ export function decimal(units, digits) {
  * @param {string} text
  */
 export function exactly(text) {
-	const parts = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text);
+	const parts = FORM.exec(text);
 	if (!parts) return text;
 	const [, minus, before, after] = parts;
 	return minus + whole.format(BigInt(before)) + (after ? sign + after : "");
 }
 
 /** padded is exactly with two decimals at least. @param {string} text */
-export const padded = (text) => exactly(/^-?\d+$/.test(text) ? `${text}.00`
-	: text.replace(/^-?\d+\.\d$/, "$&0"));
+export const padded = (text) => exactly(
+	text.replace(/^-?\d+$/, "$&.0").replace(/\.\d$/, "$&0"));
 
 /** shortest writes units as padded does. @param {bigint} units */
 export const shortest = (units) => padded(plain(units));

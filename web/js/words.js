@@ -4,19 +4,20 @@ import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { Refusal } from "./api.js";
 import { forget, found, importSecret, legsOf } from "./session.js";
 import { open, otherPage } from "./settings.js";
-import { decimal, editable, exactly, moment, padded, pairOf, parse, plain, read, shortest } from "./format.js";
+import { decimal, editable, exactly, moment, padded, pairOf, parse, read, shortest } from "./format.js";
 import { text } from "./text/en.js";
 
 /** @typedef {import("./session.js").Order} Order */
 /** @typedef {import("./session.js").Trade} Trade */
 
 /**
- * readable writes what the exchange says with pairs and numbers as readers know them. Ids and dates
- * stay as they are.
+ * readable writes what the exchange says with pairs and numbers as readers know them, and as fields
+ * take them. Ids and dates stay as they are.
  * @param {unknown} words
  */
 export const readable = (words) => pairOf([words].flat().join(" ")).replace(
-	/(?<![\w.:-]|order |draw )\d+(\.\d+)?(?![\w:-]|\.\d)/g, exactly);
+	/(?<![\w.:-]|order |draw )\d+(\.\d+)?(?![\w:-]|\.\d)/g,
+	(n) => (n.length > 3 ? padded : exactly)(n));
 
 /**
  * refused tells what is missing, or the market's refusal as it is.
@@ -28,7 +29,7 @@ function refused(error, account) {
 	if (!missing) return readable(error);
 	const free = account.free(currency);
 	const needed = free + parse(missing.replace(/(\.\d{8})\d+$/, "$1"));
-	return text.notEnough(currency, exactly(plain(free)), exactly(plain(needed)));
+	return text.notEnough(currency, shortest(free), shortest(needed));
 }
 
 /**
@@ -59,12 +60,11 @@ export function doneOf(body, pair, isProtected = false) {
 	const said = filled ? [text.filledAt(`${shortest(filled)} ${pair.base}`, average)] : [];
 	if (prevented) {
 		said.push(text.prevented(prevented.map((/** @type {Record<string, string>} */ p) =>
-			`${p.o_id} (${exactly(p.amount)} ${pair.base})`).join(", ")));
+			`${p.o_id} (${padded(p.amount)} ${pair.base})`).join(", ")));
 	}
 	if (why) {
-		const isMarket = body.order_type === "market" && body.price;
-		const reason = why === "ioc" && isMarket ? text.beyond(isProtected,
-			decimal(parse(body.price), pair.priceDigits))
+		const reason = why === "ioc" && isAtMarket(body) && body.price
+			? text.beyond(isProtected || body.oco_trigger_price, priced(body.price, pair))
 			: text.reasons[/** @type {keyof typeof text.reasons} */ (why)] ?? why;
 		const isRest = filled || parse(inAll ?? "0");
 		said.push((isRest ? text.restCancelled : text.allCancelled)(reason));
@@ -107,11 +107,19 @@ export const sideOf = (side) => html`<span class=${side === "buy" ? "up" : "down
 export const priced = (price, pair) => (pair ? decimal(parse(price), pair.priceDigits) : padded(price));
 
 /**
- * priceOf shows the limit of an order; one at the market has none, but a worst price.
+ * isAtMarket reports whether an order has no limit but a worst price, as what a triggered OCO without
+ * a limit of its own has become.
+ * @param {Partial<Order>} o
+ */
+export const isAtMarket = (o) => o.order_type === "market"
+	|| !!(o.oco_trigger_price && o.triggered && !o.oco_price);
+
+/**
+ * priceOf shows the limit of an order.
  * @param {Partial<Order>} o
  * @param {import("./api.js").Pair | undefined} pair
  */
-export const priceOf = (o, pair) => (o.order_type === "market" ? text.types.market
+export const priceOf = (o, pair) => (isAtMarket(o) ? text.types.market
 	: o.price ? priced(o.price, pair) : text.none);
 
 /** signOf says to which side of a trigger the price goes. @param {boolean} isRise */
@@ -124,14 +132,15 @@ export const signOf = (isRise) => (isRise ? "≥" : "≤");
  */
 export function typeOf(o, pair) {
 	const { trigger_price: at, oco_trigger_price: leg, oco_price: second, display_amount } = o;
-	const isMarket = o.order_type === "market";
+	const isMarket = isAtMarket(o);
 	const kind = leg ? text.types.oco : at ? text.types[isMarket ? "stopMarket" : "stop"]
 		: text.types[isMarket ? "market" : "limit"];
 	const isRise = (o.trigger_when ?? (o.type === "buy" ? "rise" : "fall")) === "rise";
 	const { time_in_force: is = "gtc" } = o, force = o.post_only ? "post" : is;
 	return [kind, at && text.triggerAt(signOf(isRise), priced(at, pair)),
 		leg && text.otherLeg(priced(leg, pair), second ? priced(second, pair) : ""),
-		display_amount && text.shows(exactly(display_amount)),
+		isMarket && o.price && text.atWorst(priced(o.price, pair)),
+		display_amount && text.shows(padded(display_amount)),
 		force === "gtd" && o.expire_time ? text.untilTime(moment(Number(o.expire_time), false))
 			: force === "gtc" || isMarket && force === "ioc" ? ""
 				: (text.forces[/** @type {"fok"} */ (force)] ?? force).toLowerCase()].filter(Boolean).join(", ");

@@ -2,7 +2,7 @@
 import { html, nothing } from "../../vendor/lit-html/lit-html.js";
 import { legsOf } from "../session.js";
 import { BALANCE_DIGITS, offset, padded, pairOf, parse, plain } from "../format.js";
-import { isWaiting, priced, priceOf, sideOf, typeOf } from "../words.js";
+import { isAtMarket, isWaiting, priced, priceOf, sideOf, typeOf } from "../words.js";
 import { words } from "../text/account.en.js";
 import { text } from "../text/en.js";
 import { utc } from "./csv.js";
@@ -160,11 +160,14 @@ export function ordersOf(page) {
 				[text.state, (o) => stateOf(o, whyOf(o))]],
 			csv: [["time", (o) => new Date(Number(o.date)).toISOString()], ["id", (o) => o.id],
 				["client_order_id", (o) => o.client_order_id ?? ""], ["pair", (o) => o.pair],
-				["side", (o) => o.type], ["order_type", (o) => o.order_type ?? "limit"],
+				["side", (o) => o.type],
+				["order_type", (o) => (isAtMarket(o) ? "market" : "limit")],
 				["time_in_force", (o) => o.time_in_force ?? "gtc"],
-				["price", (o) => (o.order_type === "market" ? "" : o.price)],
+				["price", (o) => (isAtMarket(o) ? "" : o.price)],
+				["price_limit", (o) => (isAtMarket(o) ? o.price : "")],
 				["average_price", (o) => of(o).average],
 				["trigger_price", (o) => o.trigger_price ?? ""],
+				["trigger_when", (o) => o.trigger_when ?? ""],
 				["amount", (o) => o.amount_original], ["filled", (o) => o.amount_filled],
 				["fee", (o) => of(o).fee], ["fee_currency", (o) => of(o).currency],
 				["visible_amount", (o) => o.display_amount ?? ""],

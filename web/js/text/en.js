@@ -157,7 +157,7 @@ export const text = {
 	 * @param {string} done
 	 */
 	amended: (id, price, amount, priority, done) =>
-		`Order ${id} amended: price ${price}, amount ${amount}. Queue position ${priority}.${done && ` ${done}.`}`,
+		`Order ${id} amended: ${price}, amount ${amount}. Queue position ${priority}.${done && ` ${done}.`}`,
 	/** @param {string} id */
 	isAmended: (id) => `Order ${id} amended.`,
 	/** @param {string} id @param {string} why */
@@ -192,6 +192,8 @@ export const text = {
 	triggerAt: (sign, price) => `trigger\u00a0${sign}\u00a0${price}`,
 	/** @param {string} trigger @param {string} price "": at the market */
 	otherLeg: (trigger, price) => `stop\u00a0≤\u00a0${trigger} at\u00a0${price || "market"}`,
+	/** @param {string} price */
+	atWorst: (price) => `price\u00a0limit\u00a0${price}`,
 	/** @param {string} amount */
 	shows: (amount) => `iceberg: visible ${amount}`,
 	iceberg: ", iceberg",
@@ -249,6 +251,8 @@ export const text = {
 	/** @param {string} part "": nothing @param {string} of @param {boolean} isResting */
 	partNow: (part, of, isResting) => `${part ? `${part} of ${of}; the rest` : "Nothing; it"} ${
 		isResting ? "rests in the book" : "is cancelled"}`,
+	/** @param {string} part */
+	atLeast: (part) => `At least ${part}; unknown beyond the best 20 prices`,
 	/** @param {string} currency */
 	tooLittle: (currency) => `Not enough ${currency}`,
 	/** @param {string} send */
@@ -272,6 +276,9 @@ export const text = {
 		ocoAtOnce: (price) => `The price is not above the market's, ${price}: the order fills at once.`,
 		/** @param {string} amount */
 		killed: (amount) => `Only ${amount} is there: the order is cancelled.`,
+		/** @param {string} amount */
+		short: (amount) => `Within the best 20 prices the order finds ${amount}. What it finds beyond them is unknown.`,
+		unknown: "Whether an earlier one was placed is unknown.",
 		/** @param {string} amount */
 		whole: (amount) => `The order takes the whole side: ${amount}.`,
 		noBook: "The book is not here yet: what the order takes is unknown.",

@@ -4,7 +4,7 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { legsOf, Live, OTHER, Sender, Session } from "../session.js";
 import { AGAIN } from "../api.js";
-import { BALANCE_DIGITS, decimal, exactly, FINER, moment, offset, pairOf, parse, plain, shortest, time } from "../format.js";
+import { BALANCE_DIGITS, decimal, FINER, moment, offset, padded, pairOf, parse, plain, shortest, time } from "../format.js";
 import { chosen, inFrame, Roving, singleKey, turn } from "../settings.js";
 import { text } from "../text/en.js";
 import { doneOf, failedBy, fillOf, isWaiting, openAccount, openLogin, priced, priceOf, readable, sideOf, typeOf } from "../words.js";
@@ -56,11 +56,6 @@ export class Desk {
 	open() {
 		if (this.session.state !== "out") return openAccount(this.session);
 		openLogin(this.session, this.terminal.demo);
-	}
-
-	/** book tells that the book has changed. */
-	book() {
-		this.form.book();
 	}
 
 	/**
@@ -209,7 +204,7 @@ export class Own {
 	#isReading = false;
 	#round = 0; // of reads: what was read before the trades were read again does not count
 	#most = PAGE; // rows that are shown
-	#words = "";
+	words = "";
 
 	/** @param {HTMLElement} place @param {Desk} desk @param {Map<string, Pair>} pairs */
 	constructor(place, desk, pairs) {
@@ -316,7 +311,7 @@ export class Own {
 	say(words) {
 		const { form } = this.desk;
 		if (form.isGood) form.say(""); // it is older
-		this.#words = words;
+		this.words = words;
 		this.change();
 	}
 
@@ -418,7 +413,7 @@ export class Own {
 						this.#begin();
 					}}>${text.onePair}</label>`}
 				<b class="not-live">${text.notLive}</b>
-				<span role="status" class="told">${this.#words}</span>
+				<span role="status" class="told">${this.words}</span>
 				${isTrader && this.#tab === "orders" && this.#toCancel().length
 					? html`<button class="all" ?disabled=${this.desk.whyNot(true) !== ""}
 					@click=${() => this.#askCancelAll()}
@@ -442,16 +437,26 @@ export class Own {
 			return this.desk.session.may("read") ? html`<p class="muted">${text.noOrders}</p>`
 				: nothing;
 		}
-		const digits = digitsOf(shown.flatMap((o) => [o.amount_original, o.amount_filled]));
+		const digits = digitsOf([...shown.flatMap((o) => [o.amount_original, o.amount_filled]),
+			...mine.map((p) => p.fields.amount ?? "")]);
 		const titles = [text.orderAt(offset()), text.pair, text.side, text.type, text.price,
-			text.amount, text.filled, text.state, ...isTrader ? [""] : []];
+			text.amount, text.filled, ...isTrader ? [""] : []];
 		return html`<table role="grid" aria-label=${text.own.orders} class="orders">
 			<thead>${headOf(titles)}</thead>
 			<tbody>
-				${mine.map((p) => this.#pending(p))}
+				${mine.map((p) => this.#pending(p, digits))}
 				${shown.map((o) => this.#order(o, isTrader, digits))}
 			</tbody></table>
 			${account.isComplete ? nothing : html`<p class="muted">${text.moreOrders}</p>`}`;
+	}
+
+	/** head is how the row of an order begins. @param {any} o @param {unknown} id @param {string} state */
+	#head(o, id, state) {
+		const pair = this.pairs.get(o.pair);
+		return html`${cell(text.order, id)}${cell(text.pair, pairOf(o.pair))}
+			${cell(text.side, sideOf(o.type))}
+			${cell(text.type, html`${typeOf(o, pair)} <small>${state}</small>`)}
+			${cell(text.price, priceOf(o, pair))}`;
 	}
 
 	/** @param {Order} o @param {boolean} isTrader @param {number} digits of its amounts */
@@ -464,15 +469,11 @@ export class Own {
 		const state = isLeaving ? "cancelling" : isWaiting(o) ? "waiting" : "open";
 		return html`<tr role="row" data-id=${o.id}
 				data-state=${isLeaving ? state : change?.state ?? state}>
-			${cell(text.order, html`${o.id} <small>${at(Number(o.date) / 1000)}</small>`)}
-			${cell(text.pair, pairOf(o.pair))}
-			${cell(text.side, sideOf(o.type))}${cell(text.type, typeOf(o, pair))}
-			${cell(text.price, priceOf(o, pair))}
+			${this.#head(o, html`${o.id} <small>${at(Number(o.date) / 1000)}</small>`, change && !isLeaving
+				? text.amendStates[change.state] : text.orderStates[state])}
 			${cell(text.amount, decimal(parse(o.amount_original), digits))}
 			${cell(text.filled, html`${decimal(filled, digits)} <small>${
 				filled && fill?.filled === filled ? text.averageAt(fill.average) : ""}</small>`)}
-			${cell(text.state, change && !isLeaving ? text.amendStates[change.state]
-				: text.orderStates[state])}
 			${isTrader ? cell("", html`${change ? this.#again(amend.sender, change)
 				: html`<button class="amend" aria-label=${text.amendOrder(o.id)}
 					?disabled=${this.desk.whyNot() !== ""}
@@ -498,16 +499,15 @@ export class Own {
 			@click=${() => sender.again(p)}>${whyNot || words}</button>` : nothing;
 	}
 
-	/** @param {import("../session.js").Pending} p */
-	#pending(p) {
-		const { sender, terminal } = this.desk, { fields } = p, pair = this.pairs.get(fields.pair);
+	/** @param {import("../session.js").Pending} p @param {number} digits of amounts */
+	#pending(p, digits) {
+		const { sender, terminal } = this.desk, { fields } = p;
 		const whyNot = terminal.status.halted.has(fields.pair) ? text.states.halted : undefined;
 		return html`<tr role="row" data-id=${p.id} data-state=${p.state}>
-			${cell(text.order, text.none)}${cell(text.pair, pairOf(fields.pair))}
-			${cell(text.side, sideOf(fields.type))}${cell(text.type, typeOf(fields, pair))}
-			${cell(text.price, priceOf(fields, pair))}
-			${cell(text.amount, exactly(fields.amount ?? text.none))}
-			${cell(text.filled, text.none)}${cell(text.state, text.orderStates[p.state])}
+			${this.#head(fields, text.none, text.orderStates[p.state])}
+			${cell(text.amount, fields.amount ? decimal(parse(fields.amount), digits)
+				: text.none)}
+			${cell(text.filled, text.none)}
 			${cell("", html`${this.#again(sender, p, whyNot)}
 				${p.state === "sending" ? nothing : html`<button @click=${async () => {
 					try {
@@ -534,7 +534,7 @@ export class Own {
 				${cell(text.side, sideOf(t.my_side))}
 				${cell(text.price, priced(t.price, this.pairs.get(t.pair)))}
 				${cell(text.amount, decimal(parse(t.amount), digits))}
-				${cell(text.fee, `${exactly(t.fee)} ${t.fee_currency}`)}
+				${cell(text.fee, `${padded(t.fee)} ${t.fee_currency}`)}
 				${cell(text.role, t.maker ? text.maker : text.taker)}
 				${cell(text.order, t.order)}</tr>`)}
 			</tbody></table>`;
@@ -568,13 +568,12 @@ export class Notices {
 	/** Those of before a snapshot. @type {Map<string, Order>} */
 	#before = new Map();
 	/**
-	 * By order, the oldest first. old: what the form had said before it.
-	 * @type {Map<string, {words: string, timer: number, old: string}>}
+	 * By order, the oldest first. old: what form and tables had said before it.
+	 * @type {Map<string, {words: string, timer: number, old: string[]}>}
 	 */
 	#toasts = new Map();
 	/** Orders whose end the page says elsewhere, because it has asked for it. */
 	mine = new Set();
-	#unseen = 0; // since the page was hidden
 	#heard = 0;
 	/** @type {AudioContext | undefined} */
 	#audio;
@@ -626,25 +625,27 @@ export class Notices {
 	/** @param {string} id @param {string} words */
 	#add(id, words) {
 		this.#drop(id);
-		const timer = setTimeout(() => this.#drop(id), STAYS);
-		this.#toasts.set(id, { words, timer, old: this.desk.form.words });
+		const timer = setTimeout(() => this.#drop(id), STAYS), { form, own, terminal: { header } } = this.desk;
+		this.#toasts.set(id, { words, timer, old: [form.words, own.words] });
 		for (const old of [...this.#toasts.keys()].slice(0, -MOST)) this.#drop(old);
 		this.#paint();
-		if (document.hidden) this.desk.terminal.header.mark(++this.#unseen);
+		if (document.hidden) header.tell({ unseen: header.unseen + 1 });
 		if (chosen.sound) this.#beep();
 		if (chosen.notify && document.hidden) this.#notify(id, words);
 	}
 
 	/** @param {string} id */
 	#drop(id) {
-		const { form } = this.desk, toast = this.#toasts.get(id);
+		const { form, own } = this.desk, toast = this.#toasts.get(id), [placed, told] = toast?.old ?? [];
 		clearTimeout(toast?.timer);
-		if (form.words === toast?.old && form.isGood) form.say("");
+		if (form.words === placed && form.isGood) form.say("");
+		if (own.words === told) own.words = "";
+		own.change();
 		if (this.#toasts.delete(id)) this.#paint();
 	}
 
 	#see() {
-		this.desk.terminal.header.mark(this.#unseen = 0);
+		this.desk.terminal.header.tell({ unseen: 0 });
 	}
 
 	#beep() {
@@ -693,8 +694,8 @@ function whatOf(was, is, trades, pair, why) {
 		const { filled, average } = fillOf(trades, pair, is.id);
 		const at = !filled ? "" : filled === parse(is.amount_filled) ? text.averageAt(average)
 			: text.nowAt(`${shortest(filled)} ${pair.base}`, average);
-		said.push((is.status === "3" ? text.filledAll : text.filledOf(exactly(is.amount_filled),
-			`${exactly(is.amount_original)} ${pair.base}`).replace(/\.$/, "")) + at);
+		said.push((is.status === "3" ? text.filledAll : text.filledOf(padded(is.amount_filled),
+			`${padded(is.amount_original)} ${pair.base}`).replace(/\.$/, "")) + at);
 	}
 	said.push(doneOf({ ...is, trades: [], cancel_reason: why }, pair));
 	return said.filter(Boolean).join("; ");

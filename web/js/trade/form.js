@@ -3,10 +3,10 @@
 import { html, nothing, render } from "../../vendor/lit-html/lit-html.js";
 import { OTHER, Sender } from "../session.js";
 import { furthest } from "../book.js";
-import { decimal, DIGITS, editable, exactly, FINER, moment, offset, ONE, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
+import { decimal, DIGITS, editable, FINER, moment, offset, ONE, padded, pairOf, parse, percent, plain, shortest, typed } from "../format.js";
 import { backCloses, chosen, inFrame, later, open } from "../settings.js";
 import { text } from "../text/en.js";
-import { doneOf, isWaiting, readable, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
+import { doneOf, isAtMarket, isWaiting, priced, readable, sideOf, signOf, typeOf, wordsOf, wrongOf } from "../words.js";
 
 /** @typedef {import("../api.js").Pair} Pair */
 /** @typedef {import("./desk.js").Desk} Desk */
@@ -92,9 +92,11 @@ class Draft {
 		// the reserve of a buy would not be known when it is placed
 		this.type = type === "oco" && side === "buy" ? "limit" : type;
 		if (force) this.forces[this.type] = force;
-		if (was !== this.type) this.typed.second = ""; // it means another price there
-		// that of an OCO is beyond the market: a bid's or a stop's would fill at once
-		if (was !== this.type && this.type === "oco") this.typed.price = "";
+		if (was !== this.type) {
+			this.typed.second = ""; // it means another price there
+			// that of an OCO is beyond the market: a bid's or a stop's would fill at once
+			if (this.type === "oco") this.typed.price = "";
+		}
 		if (!this.shown().includes("total")) this.byTotal = false;
 	}
 
@@ -268,6 +270,23 @@ class Draft {
 
 	isProfit() { return this.isStop() && this.when === "profit"; }
 
+	/**
+	 * farFrom says that a price is far through the market, or its trigger, or on the side of its
+	 * trigger where it may not be filled; "": it is not.
+	 * @param {bigint | null} price
+	 * @param {bigint | null} [trigger]
+	 */
+	farFrom(price, trigger) {
+		const { pair, side } = this, than = trigger ?? this.desk.marketOf(pair, side);
+		if (!price || !than) return "";
+		const by = worse(side, price, than), { through, fromTrigger, mayRest } = text.warnings;
+		const is = decimal(than, pair.priceDigits);
+		if (trigger && price !== than && (side === "buy") === price < than) {
+			return mayRest(price > than, is);
+		}
+		return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by), is) : "";
+	}
+
 	/** dangers says what could be a slip. */
 	dangers() {
 		const { type, side, desk } = this, pair = this.pair;
@@ -280,9 +299,8 @@ class Draft {
 		/** @param {bigint} price */
 		const written = (price) => decimal(price, pair.priceDigits);
 		/** @type {(string | false | 0n | null)[]} */
-		const said = [this.isPost() ? "" : farFrom(desk, pair, { side,
-			price: this.price() ?? (isStop ? second : null), trigger: isStop ? trigger : null }),
-			isOco ? farFrom(desk, pair, { side, price: second, trigger }) : "",
+		const said = [!this.isPost() && this.farFrom(this.price() ?? (isStop ? second : null),
+			isStop ? trigger : null), isOco && this.farFrom(second, trigger),
 			isOco && take?.amount && best ? warnings.ocoAtOnce(written(best)) : "",
 			isKilled ? warnings.killed(amount) : ""];
 		const market = desk.marketOf(pair, side);
@@ -294,8 +312,8 @@ class Draft {
 			const isLoss = isLate && !this.isProfit(), than = isLoss ? trigger : best;
 			const by = there.amount && than ? worse(side, there.worst, than) : 0n;
 			const end = isOco ? this.protection() : limit;
-			said.push(by > FAR && warnings.far(shareOf(by), isLoss), (there.amount || isLoss)
-				&& (there.isWhole ? warnings[isLoss ? "beyond" : "whole"](amount)
+			said.push(by > FAR && !there.isMore && warnings.far(shareOf(by), isLoss),
+				there.isMore ? warnings.short(amount) : (there.amount || isLoss) && (there.isWhole ? warnings[isLoss ? "beyond" : "whole"](amount)
 				: there.isCut && end && warnings.cut(second ? text.worst : text.protection,
 					written(end), amount)));
 		} else if (type === "market" && !isKilled) said.push(warnings.noBook);
@@ -313,7 +331,7 @@ class Draft {
 					? `${this.written(field)} ${this.unitOf(field)}` : text.atMarket]),
 			this.isStop() && [text.when, this.whens()[this.when]],
 			[text.timeInForce, text.forces[this.force]],
-			self && [text.selfTrade, text.selfTrades[self]], ...this.estimates(pair)].filter(Boolean));
+			self && [text.selfTrade, text.selfTrades[self]], ...this.estimates()].filter(Boolean));
 	}
 
 	/** written writes a field's number as the page writes numbers. @param {Field} field */
@@ -346,10 +364,10 @@ class Draft {
 
 	/**
 	 * plan returns what the order would take from the book now, or at its trigger, and what it gives
-	 * and gets, in 1e-16; null: it is not known. needs: at least so much has to be free. limit: the
-	 * worst price that it takes. isPart: it takes less than is asked for. isKilled: so it takes
-	 * nothing. isRest: what it does not take stays in the book. met: own orders that it meets.
-	 * isSure: they leave no doubt about what it takes.
+	 * and gets, in 1e-16; null: it is not known. needs: so much has to be free. limit: the worst price
+	 * that it takes. isPart: it takes less than is asked for. isKilled: so it takes nothing. isRest:
+	 * what it does not take stays in the book. met: own orders that it meets. isSure: neither they nor
+	 * a short book leave a doubt about what it takes.
 	 */
 	plan() {
 		const { type } = this, isBuy = this.side === "buy", isMarket = type === "market";
@@ -360,11 +378,12 @@ class Draft {
 			: (isMarket || price) && type !== "stop" && !this.isPost() && (bySum ? total : amount)
 				&& this.take({ ...bySum ? { value: total ?? 0n } : { amount: amount ?? 0n }, limit })
 				|| undefined;
-		const isPart = take && (bySum ? take.isCut || take.isWhole || take.isEnded
+		const isPart = take && !take.isMore && (bySum ? take.isCut || take.isWhole || take.isEnded
 			: take.amount < (amount ?? 0n));
 		const isKilled = isPart && this.force === "fok", met = !isKilled && take?.met || [];
-		const isSure = !met.length || take?.isSure, isRest = this.mayRest() && !take?.isEnded;
+		const isSure = !take?.isMore && (!met.length || take?.isSure), isRest = this.mayRest() && !take?.isEnded;
 		const most = isLate && isBuy ? limit : price; // what it may cost
+		const held = bySum ? total && total * ONE : amount && (isBuy ? limit && limit * amount : amount * ONE);
 		let size = isMarket ? null : amount && amount * ONE;
 		let value = most && amount ? most * amount : null;
 		if (take && isSure && !isLate) {
@@ -372,11 +391,8 @@ class Draft {
 			size = (got + rest) * ONE;
 			value = (got && take.paid) + rest * (price ?? 0n);
 		}
-		const least = price ?? worst ?? (isMarket ? this.best() : this.n("trigger"));
 		return { take, met, isSure, isPart, isKilled, isRest, limit,
-			gives: isBuy ? value : size, gets: isBuy ? size : value,
-			needs: !isBuy ? amount && amount * ONE : bySum ? total && total * ONE
-				: least && amount ? least * amount : null };
+			gives: isBuy ? value : size, gets: isBuy ? size : value, needs: held };
 	}
 
 	/** currency returns what an order is paid with. */
@@ -406,9 +422,10 @@ class Draft {
 		return field === "until" ? "" : field === "amount" || field === "display" ? base : quote;
 	}
 
-	/** estimates says what the order would do by the book. @param {Pair} pair @returns {[string, string][]} */
-	estimates({ base, quote, priceDigits }) {
-		const { take, met, isSure, isPart, isKilled, isRest, gives } = this.plan();
+	/** estimates says what the order would do by the book. @returns {[string, string][]} */
+	estimates() {
+		const { base, quote, priceDigits } = this.pair;
+		const { take, met, isSure, isPart, isKilled, isRest, needs } = this.plan();
 		const { prices, amount, total } = text.estimated, { none } = text, { type } = this;
 		const isMarket = type === "market", isLate = type === "stopMarket", protection = this.protection();
 		/** @param {bigint} n */
@@ -421,15 +438,16 @@ class Draft {
 			decimal(price, priceDigits)).join(" / ") : none],
 			this.has("second") && !this.n("second") && this.emptyOf("second") !== ""
 				&& [text.protection, protection ? decimal(protection, priceDigits) : none],
-			isLate && paid, isLate && this.side === "buy"
-				&& [text.reserved, gives === null ? none : sum(over(gives, ONE))]];
+			isLate && paid, (isLate || isMarket && !this.byTotal) && this.side === "buy"
+				&& [text.reserved, needs === null ? none : sum(over(needs, ONE))]];
 		if (isMarket || type === "limit") {
 			const [now, of, unit] = isMarket && this.byTotal
 				? [(take?.paid ?? 0n) / ONE, this.n("total"), quote]
 				: [take?.amount ?? 0n, this.n("amount"), base];
-			const part = now && !isKilled ? shortest(now) : "";
-			rows.push([text.fillsNow, take && isSure ? isPart ? text.partNow(part,
-				`${shortest(of ?? 0n)} ${unit}`, isRest) : `${part} ${unit}` : none]);
+			const part = now && !isKilled ? shortest(now) : "", all = `${part} ${unit}`;
+			rows.push([text.fillsNow, take?.isMore && take.isSure && this.force !== "fok"
+				? text.atLeast(all) : take && isSure ? isPart ? text.partNow(part,
+					`${shortest(of ?? 0n)} ${unit}`, isRest) : all : none]);
 		}
 		rows.push(isMarket && (this.byTotal ? [amount, is ? `${shortest(is.amount)} ${base}` : none]
 			: paid), !this.isStop() && met.length && [text.ownMet, text.meets(met, text.outcomes[
@@ -504,6 +522,11 @@ export class Form extends Draft {
 
 	change = inFrame(() => this.paint());
 
+	dangers() {
+		const isLost = this.desk.sender.mine().some((p) => p.wasLost);
+		return [...isLost ? [text.warnings.unknown] : [], ...super.dangers()];
+	}
+
 	/** say says something else than before. @param {string} words */
 	say(words) {
 		this.words = words;
@@ -519,6 +542,7 @@ export class Form extends Draft {
 		const isMine = pending.fields === this.#sent;
 		const isHere = isMine && pending.fields.pair === this.pair?.name;
 		if (isMine) this.#isSending = false;
+		this.desk.own.say("");
 		this.isGood = status === 201 || status === 200 || order !== undefined;
 		if (order) this.words = text.placed(order, "");
 		else if (!answer) this.words = pending.state === "unknown" ? text.unknown : "";
@@ -657,7 +681,7 @@ export class Form extends Draft {
 			${this.#select(text.timeInForce, "force", FORCES[this.type], text.forces)}
 			${this.force === "gtd" ? this.input("until") : nothing}
 			${this.#more()}
-			<div class="foot-of-form">${this.#sums(pair)}<button class="main ${this.side}"
+			<div class="foot-of-form">${this.#sums()}<button class="main ${this.side}"
 				?disabled=${this.#isSending || whyNot !== ""}>${whyNot || words}</button>
 			<p role="status" class=${this.isGood ? "outcome" : "outcome wrong"}>${this.words}</p></div>
 		</form>`, this.place);
@@ -674,14 +698,13 @@ export class Form extends Draft {
 
 	/** more has what few orders need. What is chosen there can be seen while it is folded. */
 	#more() {
-		const { self } = this, display = this.mayRest() && this.typed.display.trim(), names = { ...text.selfTrades, "": text.byDefault(
+		const { self } = this, display = this.mayRest() && this.typed.display.trim();
+		const names = { ...text.selfTrades, "": text.byDefault(
 			text.selfTrades[/** @type {Draft["self"]} */ (this.fees.selfTrade)]) };
-		const is = [display && `${text.fields.display} ${display}`,
-			self && `${text.selfTrade}: ${text.selfTrades[self]}`];
 		return html`<details class="more" @toggle=${(/** @type {Event} */ { target }) =>
 			/** @type {HTMLElement} */ (target).scrollIntoView(false)}><summary>${
-				[text.more, is.filter(Boolean).join(", ")]
-				.filter(Boolean).join(": ")}</summary><div class="fields">
+				[text.more, display && `${text.fields.display} ${display}`, self
+				&& `${text.selfTrade}: ${text.selfTrades[self]}`].filter(Boolean).join(" · ")}</summary><div class="fields">
 			${this.mayRest() ? this.input("display") : nothing}
 			${this.#select(text.selfTrade, "self", Object.keys(names), names)}</div></details>`;
 	}
@@ -693,16 +716,16 @@ export class Form extends Draft {
 	 * @param {Record<string, string>} words
 	 */
 	#select(label, name, values, words) {
-		return html`<label><span>${label}</span><select name=${name} .value=${this[name]}
+		return html`<label><span>${label}</span><select name=${name}
 			@change=${(/** @type {Event} */ event) => this.#choose(
 				{ [name]: /** @type {HTMLSelectElement} */ (event.target).value })}
-			>${values.map((value) => html`<option value=${value} ?selected=${value === this[name]}
+			>${values.map((value) => html`<option value=${value}
 				>${words[value]}</option>`)}</select></label>`;
 	}
 
-	/** sums shows what is free, the fee, and what stays. @param {Pair} pair */
-	#sums(pair) {
-		const { name, base, quote, priceDigits } = pair;
+	/** sums shows what is free, the fee, and what stays. */
+	#sums() {
+		const { name, base, quote, priceDigits } = this.pair;
 		const currency = this.currency(), exact = this.desk.account.exact(currency);
 		const { take, gives, gets, met, isSure } = this.plan(), rate = this.fees.most(name);
 		/** @param {bigint} n */
@@ -711,7 +734,7 @@ export class Form extends Draft {
 		const fee = gets === null || rate === undefined ? null : over(gets * rate, ONE * ONE);
 		/** @type {[string, string][]} */
 		const rows = [[text.free, this.#isKnown() ? sum(exact) : text.none],
-			...this.estimates(pair),
+			...this.estimates(),
 			[text.feeAtMost, fee !== null ? `${plain(fee)} ${currency === quote ? base : quote}`
 				: rate === undefined ? text.none : `${editable(rate * 100n)}%`],
 			// what one sells to oneself comes back
@@ -818,7 +841,7 @@ function became(o, fields) {
 	const isOpen = o.status === "1";
 	if (!isAsked && isOpen) return undefined;
 	return `${isAsked ? text.isAmended(o.id) : ""} ${
-		isOpen ? "" : text.isClosed(o.id, exactly(o.amount_filled), exactly(o.amount_original))}`.trim();
+		isOpen ? "" : text.isClosed(o.id, padded(o.amount_filled), padded(o.amount_original))}`.trim();
 }
 
 /**
@@ -884,8 +907,9 @@ export class Amend {
 		own.say(found ? found
 			: !answer ? p.state === "unknown" ? text.amendUnknown(id) : ""
 			: p.state === "unknown" ? text.stillUnknown
-			: status === 200 ? text.amended(body.oid, exactly(body.price),
-				exactly(body.amount_original), body.priority, doneOf(body, pair))
+			: status === 200 ? text.amended(body.oid, isAtMarket(body) ? text.atWorst(priced(body.price, pair))
+				: `${text.price.toLowerCase()} ${priced(body.price, pair)}`,
+				padded(body.amount_original), body.priority, doneOf(body, pair))
 			: body.order ? text.notAmended(id, [body.order].flat().join(" "))
 			: wordsOf(answer, account));
 	}
@@ -902,7 +926,7 @@ class Change extends Draft {
 		const isMarket = order.order_type === "market", values = valuesOf(order);
 		this.pair = /** @type {Pair} */ (this.desk.terminal.pairs.get(order.pair));
 		this.choose({ side: order.type,
-			type: leg ? "oco" : !isWaiting(order) ? "limit" : isMarket ? "stopMarket" : "stop",
+			type: leg && !order.triggered ? "oco" : !isWaiting(order) ? "limit" : isMarket ? "stopMarket" : "stop",
 			force: post_only ? "post" : /** @type {Force} */ (order.time_in_force),
 			when: (trigger_when === "fall") === (order.type === "buy") ? "profit" : "loss",
 			self: order.self_trade });
@@ -949,7 +973,7 @@ class Change extends Draft {
 			this.paint();
 		};
 		if (Object.keys(fields).length === 2) this.words = text.nothingChanged;
-		else if (this.dangers().length) this.ask({ yes: text.amend, act, whyNot: () => desk.whyNot(),
+		else if (chosen.confirm || this.dangers().length) this.ask({ yes: text.amend, act, whyNot: () => desk.whyNot(),
 			title: `${title}: ${text.send(type, this.unitOf("amount"))}` });
 		else act();
 		this.paint();
@@ -969,7 +993,7 @@ class Change extends Draft {
 		render(html`<form class="fields amend" novalidate autocomplete="off"
 				@submit=${this.#submit.bind(this)}>
 			<p>${pairOf(o.pair)}, ${sideOf(o.type)}, ${typeOf(o, this.pair)}. ${now
-				? text.filledOf(exactly(now.amount_filled), `${exactly(now.amount_original)} ${this.unitOf("amount")}`) : text.isOver(o.id)}</p>
+				? text.filledOf(padded(now.amount_filled), `${padded(now.amount_original)} ${this.unitOf("amount")}`) : text.isOver(o.id)}</p>
 			${this.#names().map((field) => this.input(field))}
 			<p class="muted">${text.aboutAmend}</p>
 			<button class="main" ?disabled=${!now || whyNot !== ""}>${whyNot || text.amend}</button>
@@ -991,24 +1015,6 @@ const worse = (side, price, than) =>
 
 /** shareOf writes parts of 10,000. @param {bigint} parts */
 const shareOf = (parts) => percent(Number(parts) / 1e4).replace(/^[+-]/, "");
-
-/**
- * farFrom says that a price is far through the market, or its trigger, or on the side of its
- * trigger where it may not be filled; "": it is not.
- * @param {Desk} desk
- * @param {Pair} pair
- * @param {{side: "buy" | "sell", price: bigint | null, trigger?: bigint | null}} order
- */
-function farFrom(desk, pair, { side, price, trigger }) {
-	const than = trigger ?? desk.marketOf(pair, side);
-	if (!price || !than) return "";
-	const by = worse(side, price, than), { through, fromTrigger, mayRest } = text.warnings;
-	const is = decimal(than, pair.priceDigits);
-	if (trigger && price !== than && (side === "buy") === price < than) {
-		return mayRest(price > than, is);
-	}
-	return by > THROUGH ? (trigger ? fromTrigger : through)(shareOf(by), is) : "";
-}
 
 /** The question that is open. @type {{dialog: HTMLDialogElement, paint: () => void} | undefined} */
 let asked;

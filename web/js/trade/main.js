@@ -36,7 +36,6 @@ class Ladder {
 	/** @type {Pair | undefined} */
 	#pair;
 	#step = 1n;
-	#isShort = false; // it asks for the best 20 prices alone
 	/** Rows from the top: the worst ask first. @type {Record<"sell" | "buy", RowView[]>} */
 	#rows = { sell: [], buy: [] };
 
@@ -72,12 +71,12 @@ class Ladder {
 		this.rows = new Roving(this.table, pick, ".buy [data-id]");
 		new ResizeObserver(() => this.#fit()).observe(this.table);
 		stream.on("orderbook.20", (event) => {
-			if (event.pair !== this.#pair?.name || !this.#isShort) return;
+			if (event.pair !== this.#pair?.name || !this.book.isShort) return;
 			this.book.replace(event);
 			this.change();
 		});
 		stream.on("depth", (event) => {
-			if (event.pair !== this.#pair?.name || this.#isShort) return;
+			if (event.pair !== this.#pair?.name || this.book.isShort) return;
 			if (!event.snapshot) stream.came(event.timestamp);
 			if (!this.book.apply(event)) stream.subscribe(`depth.${event.pair}`);
 			this.change();
@@ -86,7 +85,7 @@ class Ladder {
 
 	/** @param {Pair} pair */
 	show(pair) {
-		this.#listen(pair, this.#isShort);
+		this.#listen(pair, this.book.isShort);
 		this.#step = pair.tick;
 		this.book.sides = { sell: [], buy: [] };
 		render(GROUPS.map((n) => html`<option value=${n}>${plain(n * pair.tick)}</option>`), this.group);
@@ -98,10 +97,10 @@ class Ladder {
 
 	/** @param {Pair} pair @param {boolean} isShort the best prices of its book alone */
 	#listen(pair, isShort) {
-		const name = () => `${this.#isShort ? "orderbook.20" : "depth"}.${this.#pair?.name}`;
+		const name = () => `${this.book.isShort ? "orderbook.20" : "depth"}.${this.#pair?.name}`;
 		if (this.#pair) this.stream.unsubscribe(name());
 		this.#pair = pair;
-		this.#isShort = isShort;
+		this.book.isShort = isShort;
 		this.book.forget();
 		this.stream.subscribe(name());
 	}
@@ -110,7 +109,7 @@ class Ladder {
 	shorten(isShort) {
 		this.short.hidden = !isShort;
 		if (this.#pair) this.#listen(this.#pair, isShort);
-		else this.#isShort = isShort;
+		else this.book.isShort = isShort;
 	}
 
 	/**
@@ -327,8 +326,7 @@ class Trades {
 			<div class="table" tabindex="0"></div>`, place);
 		this.table = /** @type {HTMLElement} */ (place.querySelector(".table"));
 		stream.on("trades", (t) => {
-			if (t.pair !== this.#pair?.name) return;
-			this.#add([t]);
+			if (t.pair === this.#pair?.name) this.#add([t]);
 		});
 	}
 
@@ -411,7 +409,7 @@ class Header {
 	#isOpen = false;
 	#closed = () => {}; // tells that the list was closed
 	account = text.logIn;
-	#unseen = 0;
+	unseen = 0; // events while the page was hidden, as the title tells
 
 	/**
 	 * @param {HTMLElement} place
@@ -432,13 +430,6 @@ class Header {
 	/** tell changes what is shown. @param {Partial<Header>} news */
 	tell(news) {
 		Object.assign(this, news);
-		this.#paint();
-	}
-
-	/** mark tells in the title how much has happened unseen. @param {number} n */
-	mark(n) {
-		if (n === this.#unseen) return;
-		this.#unseen = n;
 		this.#paint();
 	}
 
@@ -522,7 +513,7 @@ class Header {
 		const shown = (of, digits = pair?.priceDigits ?? 0) =>
 			(isTraded ? decimal(fromNumber(t[of]), digits) : text.none);
 		const last = shown("last");
-		const mark = this.#unseen ? `(${this.#unseen}) ` : "";
+		const mark = this.unseen ? `(${this.unseen}) ` : "";
 		const name = pairOf(pair?.name ?? "");
 		if (pair) document.title = mark + (isTraded ? `${last} ${name}` : name);
 		render(html`
@@ -606,10 +597,20 @@ class Chart {
 		this.canvas = document.createElement("div");
 		this.canvas.className = "canvas";
 		this.#paint();
-		const { chart, candles, volume } = this.#make();
-		this.chart = chart;
-		this.candles = candles;
-		this.volume = volume;
+		const chart = this.chart = createChart(this.canvas, {
+			autoSize: true,
+			layout: { attributionLogo: false, fontSize: 11 },
+			rightPriceScale: { borderVisible: false, entireTextOnly: true,
+				scaleMargins: { top: 0.08, bottom: 0.24 } },
+			timeScale: { borderVisible: false, timeVisible: true, secondsVisible: false, rightOffset: 4,
+				tickMarkFormatter: (/** @type {number} */ at, /** @type {number} */ kind) => tick(at, kind) },
+			localization: { timeFormatter: (/** @type {number} */ at) => moment(at, this.#frame === "D") },
+			handleScale: { axisPressedMouseMove: true },
+		});
+		this.candles = chart.addSeries(CandlestickSeries, { priceLineStyle: 2 });
+		this.volume = chart.addSeries(HistogramSeries, { priceScaleId: "",
+			lastValueVisible: false, priceLineVisible: false, priceFormat: { type: "volume" } });
+		this.volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
 		this.recolour();
 		chart.subscribeCrosshairMove((at) => {
 			this.#marked = at.time === undefined ? undefined : this.#candles.find((c) => c.time === at.time);
@@ -622,25 +623,6 @@ class Chart {
 		stream.on("candles", (event) => {
 			if (event.pair === this.#pair?.name && event.timeframe === this.#frame) this.#next(event);
 		});
-	}
-
-	#make() {
-		const chart = createChart(this.canvas, {
-			autoSize: true,
-			layout: { attributionLogo: false, fontSize: 11 },
-			rightPriceScale: { borderVisible: false, entireTextOnly: true,
-				scaleMargins: { top: 0.08, bottom: 0.24 } },
-			timeScale: { borderVisible: false, timeVisible: true, secondsVisible: false, rightOffset: 4,
-				tickMarkFormatter: (/** @type {number} */ at, /** @type {number} */ kind) => tick(at, kind) },
-			localization: { timeFormatter: (/** @type {number} */ at) => moment(at, this.#frame === "D") },
-			handleScale: { axisPressedMouseMove: true },
-		});
-		const candles = chart.addSeries(CandlestickSeries, { priceLineStyle: 2 });
-		const volume = chart.addSeries(HistogramSeries, { priceScaleId: "",
-			lastValueVisible: false, priceLineVisible: false,
-			priceFormat: { type: "volume" } });
-		volume.priceScale().applyOptions({ scaleMargins: { top: 0.82, bottom: 0 } });
-		return { chart, candles, volume };
 	}
 
 	/** @param {Pair} pair */
@@ -847,8 +829,8 @@ class Chart {
 }
 
 /** candleOf reads a candle of the API or of the stream. @param {any} c @returns {Candle} */
-const candleOf = (c) => ({ time: Number(c.time), open: Number(c.open), high: Number(c.high),
-	low: Number(c.low), close: Number(c.close), volume: Number(c.volume) });
+const candleOf = (c) => /** @type {any} */ (Object.fromEntries(["time", "open", "high", "low", "close",
+	"volume"].map((name) => [name, Number(c[name])])));
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 document.getElementById("loading")?.remove();
@@ -858,9 +840,9 @@ const tabs = /** @type {const} */ (["chart", "book", "trades", "own"]);
 render(html`
 	<header id="header"></header>
 	<p id="notice" role="status" hidden></p>
-	<nav aria-label=${text.panels}><div id="tabs" role="tablist" @click=${pickTab} @keydown=${moveTab}>
+	<nav aria-label=${text.panels}><div id="tabs" role="tablist" @keydown=${moveTab}>
 		${tabs.map((name) => html`<button role="tab" id="tab-${name}" aria-controls="panel-${name}"
-			>${name === "own" ? text.orders : text[name]}</button>`)}
+			@click=${() => showTab(name)}>${name === "own" ? text.orders : text[name]}</button>`)}
 	</div><a href="/account">${text.accountPage}</a></nav>
 	<main>
 		<h1 class="unseen">${text.market}</h1>
@@ -902,7 +884,7 @@ const trades = new Trades(element("panel-trades"), stream);
 const chart = new Chart(element("chart"), stream);
 ladder.onChange = () => {
 	depth.change();
-	desk?.book();
+	desk?.form.book();
 };
 /** @param {boolean} is */
 const slow = (is) => {
@@ -1014,11 +996,6 @@ function showTab(name) {
 		button.tabIndex = tab === name ? 0 : -1;
 	}
 	document.body.dataset.tab = name;
-}
-/** @param {Event} event */
-function pickTab(event) {
-	const button = /** @type {HTMLElement} */ (event.target).closest("button");
-	if (button) showTab(button.id.slice("tab-".length));
 }
 /** @param {KeyboardEvent} event */
 function moveTab(event) {
