@@ -11,9 +11,6 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// A connHandler serves the connections that other members open: see Accept.
-type connHandler func(from string, conn net.Conn)
-
 // joinedNames returns the names of the members that have a log, which excludes awaited ones.
 func joinedNames(members []machine.Member) (names []string) {
 	for _, m := range members {

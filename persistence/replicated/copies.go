@@ -19,19 +19,6 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// Copies writes and installs copies of the local store. A joining node needs one if the journal's
-// beginning has been trimmed. A copy proves its own completeness.
-type Copies interface {
-	// Write writes a copy of a local store that is in use. Without a copy at or above sequence
-	// least, Write returns an error before the first byte.
-	Write(ctx context.Context, local persistence.Store, least uint64, w io.Writer) error
-	// Fill reads a copy to its end into a store beside the local one, in place of an earlier
-	// Fill's. It returns the copy's sequence. When it returns, the store is complete and durable.
-	Fill(ctx context.Context, r io.Reader) (seq uint64, err error)
-	// Swap closes the local store, replaces it atomically by the newest Fill's, and opens it.
-	Swap(ctx context.Context, local persistence.Store) (persistence.Store, error)
-}
-
 // copyFile marks a folder without a log whose local store may be a copy. After a crash between copy
 // and log the next start copies again.
 const copyFile = "COPY"

@@ -112,16 +112,17 @@
 // removed node may still send join frames, because the config file names it. A member's connections
 // end when its removal is applied.
 //
+//	startup.go      what Open needs, and a node that is joining its cluster
 //	open.go         the start of a node, until it is in its cluster
-//	membership.go   the members, as raft and the link see them
+//	membership.go   changes of the members, and each member's state
 //	offer.go        the state from which a joining node's log starts
 //	copies.go       the copy of a store that a joining node may need
 //	folder.go       the log of a cluster of one node, made by a restore
 //	formation.go    the nodes of a new cluster, and their wait for each other
 //	survive.go      a node that survives alone
-//	store.go        the store: its goroutine, proposals, views
+//	store.go        the store: its proposals, tokens and end
 //	journal.go      owners, appends, reads, trims
-//	standing.go     a node's view of the others, and waits for another view
+//	standing.go     the cluster as a node sees it, and waits for another view
 //	clocks.go       the others' clocks
 //	market.go       the market part of the configuration
 //	formats.go      newer formats of entries, once all members read them
@@ -130,7 +131,9 @@
 //	connections.go  connections for the packages above
 //	observer.go     connections of observers, which are not members
 //	local.go        images and projections: the local store
-//	node.go         raft's state machine between its inputs and outputs
+//	node.go         the node's state, view, elections and proposals
+//	work.go         the node's goroutine, between raft's inputs and outputs
+//	raft.go         members and entries in raft's terms
 //	receive.go      frames of peers
 //	doubts.go       accusations by peers, and impossible messages
 //	proposals.go    numbers, and the callers that wait for them

@@ -211,16 +211,6 @@ func (n *node) mayBeNewer(m *pb.Message, at int) bool {
 	return newer || err != nil
 }
 
-// dropFutureID drops the state of an unassigned ID that its peer has lost or replaced.
-func (n *node) dropFutureID(id uint64) error {
-	delete(n.lastFrame, id)
-	delete(n.peerFormats, id)
-	delete(n.peerMarkets, id)
-	delete(n.peerClocks, id)
-	delete(n.peerUnfits, id)
-	return n.log.ForgetStart(id)
-}
-
 // fitsKnownLeader reports whether a message fits the leader known here: only that one sends a
 // TimeoutNow or a ReadIndexResp, and only it receives a ReadIndex. Others are late or forged, and
 // dropped. Raft would forward a ReadIndex under its sender's name, which the leader rejects; the
@@ -234,4 +224,10 @@ func (n *node) fitsKnownLeader(m *pb.Message) bool {
 		return status.RaftState == raft.StateLeader
 	}
 	return true
+}
+
+// retire ends the node. Its folder is not opened again.
+func (n *node) retire(why error) error {
+	n.endedBy = why
+	return n.log.Retire()
 }

@@ -7,11 +7,6 @@ import (
 	"exchange/persistence/internal/machine"
 )
 
-// frame returns a frame of this node, without its payload.
-func (n *node) frame(kind byte) frame {
-	return frame{kind: kind, maxFormat: n.maxFormat, id: n.id, start: n.log.Own()}
-}
-
 // proposeFormat enables the newest format that the programs of all members read, including
 // learners. A joining node's format is checked before it gets an ID: see answerJoiner. Joins and
 // formats are changes, made one at a time, so neither overlooks the other.

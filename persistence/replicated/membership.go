@@ -6,98 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/machine"
 )
-
-// configuration returns a membership as raft's configuration.
-func configuration(members []machine.Member) *pb.ConfState {
-	c := &pb.ConfState{}
-	var leaving, coming []uint64
-	for _, m := range members {
-		switch m.Role {
-		case machine.Voter:
-			coming = append(coming, m.ID)
-		case machine.Learner:
-			c.Learners = append(c.Learners, m.ID)
-		case machine.Leaving:
-			leaving = append(leaving, m.ID)
-		}
-	}
-	c.Voters = coming
-	if len(leaving) > 0 { // the newest voter replaces it
-		c.VotersOutgoing = slices.Concat(leaving, without(coming, slices.Max(coming)))
-		c.AutoLeave = new(true)
-	}
-	for _, list := range [][]uint64{c.Voters, c.VotersOutgoing, c.Learners} {
-		slices.Sort(list)
-	}
-	return c
-}
-
-func without(ids []uint64, id uint64) []uint64 {
-	return slices.DeleteFunc(slices.Clone(ids), func(i uint64) bool { return i == id })
-}
-
-// confChanges returns raft's changes from one membership to the next.
-func confChanges(before, after []machine.Member) (list []*pb.ConfChangeSingle) {
-	change := func(kind pb.ConfChangeType, id uint64) {
-		list = append(list, &pb.ConfChangeSingle{Type: kind.Enum(), NodeId: new(id)})
-	}
-	role := func(members []machine.Member, id uint64) machine.Role {
-		for _, m := range members {
-			if m.ID == id {
-				return m.Role
-			}
-		}
-		return 0
-	}
-	for _, m := range before {
-		now := role(after, m.ID)
-		if m.ID != 0 && (now == 0 || now == machine.Leaving && m.Role != now) {
-			change(pb.ConfChangeRemoveNode, m.ID)
-		}
-	}
-	for _, m := range after {
-		switch was := role(before, m.ID); {
-		case m.Role == was:
-		case m.Role == machine.Learner:
-			change(pb.ConfChangeAddLearnerNode, m.ID)
-		case m.Role == machine.Voter:
-			change(pb.ConfChangeAddNode, m.ID)
-		}
-	}
-	return list
-}
-
-// decode reads an entry of a format up to maxFormat; nil: the empty first entry of a term.
-func decode(entry *pb.Entry, maxFormat uint8) (*machine.Entry, error) {
-	switch data := entry.GetData(); {
-	case entry.GetType() == pb.EntryNormal && len(data) == 0:
-		return nil, nil
-	case entry.GetType() == pb.EntryNormal:
-		return machine.Decode(data, maxFormat)
-	case entry.GetType() == pb.EntryConfChangeV2 && len(data) == 0: // raft's own
-		return &machine.Entry{Kind: machine.Leave}, nil
-	case entry.GetType() == pb.EntryConfChangeV2:
-		c := &pb.ConfChangeV2{}
-		if err := proto.Unmarshal(data, c); err != nil {
-			return nil, fmt.Errorf("%w: %w", persistence.ErrCorrupt, err)
-		}
-		e, err := machine.Decode(c.Context, maxFormat)
-		if err == nil && !e.Kind.ChangesCluster() {
-			err = fmt.Errorf("%w: a configuration change holds an entry of kind %d",
-				persistence.ErrCorrupt, e.Kind)
-		}
-		return e, err
-	}
-	return nil, fmt.Errorf("%w: an entry of type %s", persistence.ErrCorrupt, entry.GetType())
-}
 
 // applyMembers applies a change of the membership to raft: in one step if it is joint, and
 // otherwise member by member. Raft's resulting configuration must equal the machine's.
@@ -169,16 +87,6 @@ func (n *node) markRemoved() error {
 	return nil
 }
 
-// nameOf returns the name of the member with an ID; "": there is none.
-func (n *node) nameOf(id uint64) string {
-	for _, m := range n.machine.Members() {
-		if m.ID == id && id != 0 {
-			return m.Name
-		}
-	}
-	return ""
-}
-
 // route returns the name of the node to which frames for an ID are sent; "": none is known.
 func (n *node) route(id uint64) string {
 	if id > n.machine.LastAssignedID() {
@@ -189,6 +97,21 @@ func (n *node) route(id uint64) string {
 		}
 	}
 	return n.nameOf(id)
+}
+
+// deliver sends a message to a peer.
+func (n *node) deliver(m *pb.Message) {
+	to := n.route(m.GetTo())
+	if to == "" || n.muted() {
+		return
+	}
+	f := n.frame(frameMessage)
+	b, err := proto.MarshalOptions{}.MarshalAppend(f.begin(), m)
+	if err != nil {
+		n.logger.Error("BUG: a raft message cannot be encoded", "error", err)
+		return
+	}
+	n.send(to, b)
 }
 
 // acceptsFrom reports whether a frame comes from a member. An ID above any that is assigned here is
@@ -216,19 +139,6 @@ func (n *node) acceptsFrom(from string, f frame) bool {
 func (n *node) notifyRemoved(name string, id uint64) {
 	f := n.frame(frameRemoved)
 	n.send(name, binary.BigEndian.AppendUint64(f.begin(), id))
-}
-
-// isVoter reports whether this node is a voter.
-func (n *node) isVoter() bool {
-	return slices.ContainsFunc(n.machine.Members(), func(m machine.Member) bool {
-		return m.ID == n.id && (m.Role == machine.Voter || m.Role == machine.Leaving)
-	})
-}
-
-// alone reports whether this node is the only voter.
-func (n *node) alone() bool {
-	c := configuration(n.machine.Members())
-	return len(c.Voters) == 1 && c.Voters[0] == n.id && len(c.VotersOutgoing) == 0
 }
 
 // checkChange returns why the leader refuses a change that the machine would accept: it would
@@ -326,6 +236,50 @@ func (n *node) completeReplacement() {
 			n.tryPropose(&machine.Entry{Kind: machine.Promote, Name: m.Name})
 		}
 	}
+}
+
+// roles names the roles of the machine's members.
+var roles = map[machine.Role]persistence.Role{machine.Voter: persistence.RoleVoter,
+	machine.Leaving: persistence.RoleLeaving, machine.Learner: persistence.RoleLearner,
+	machine.Awaited: persistence.RoleAwaited}
+
+// updatePeers refreshes the peers' state in the view. It is called each tick.
+func (n *node) updatePeers() {
+	match := map[uint64]uint64{}
+	if n.raw.BasicStatus().RaftState == raft.StateLeader {
+		n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+			match[id] = p.Match
+		})
+	} else if last, err := n.log.LastIndex(); err == nil {
+		match[n.id] = last
+	}
+	n.peers, n.logBytes = nil, n.log.Size()
+	for _, m := range n.machine.Members() {
+		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
+			Newest:   m.Nonce != "" && m.ID == n.machine.LastAssignedID(),
+			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.peerFormats[m.ID],
+			Market: n.peerMarkets[m.ID]}
+		if m.ID == n.id {
+			p.Reads, p.Market, p.Unfit = n.maxFormat, n.ownMarket(), n.unfit() != nil
+		} else {
+			p.SilentTicks, p.Unfit = n.tickCount-n.lastFrame[m.ID], n.peerUnfit(m.ID)
+		}
+		p.Differs = p.Market != 0 && n.marketDigest != 0 && p.Market != n.marketDigest
+		n.peers = append(n.peers, p)
+	}
+	slices.SortStableFunc(n.peers, func(a, b persistence.Peer) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// dropFutureID drops the state of an unassigned ID that its peer has lost or replaced.
+func (n *node) dropFutureID(id uint64) error {
+	delete(n.lastFrame, id)
+	delete(n.peerFormats, id)
+	delete(n.peerMarkets, id)
+	delete(n.peerClocks, id)
+	delete(n.peerUnfits, id)
+	return n.log.ForgetStart(id)
 }
 
 // Add lets a node with an empty folder join as a learner.

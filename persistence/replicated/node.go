@@ -1,14 +1,12 @@
 package replicated
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
-	pb "go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/machine"
@@ -131,83 +129,17 @@ type view struct {
 	impossible uint64 // see node
 }
 
-// setup holds a node's dependencies and options besides its log.
-type setup struct {
-	logger    *slog.Logger
-	send      func(to string, frame []byte)
-	random    func(n int) int // returns a number below n
-	now       func() time.Time
-	publish   func(view)
-	onApply   func(index uint64, e *machine.Entry, a machine.Answer)
-	index     *index
-	formation *formation
-	onMembers func([]machine.Member) // receives each new membership; may be nil
-	minTrim   uint64                 // fewest entries that a checkpoint frees; 0: trimEntries
-	logMax    uint64                 // see node
-	maxFormat uint8                  // newest format that is read; 0: this program's
-	market    *OwnMarket             // see Options.Market
-	onMarket  func(market []byte)    // receives the applied market part; may be nil
-	unfit     func() error           // why this node could not serve; nil: it always could
-	cut       func(name string)      // ends a peer's connections; may be nil
-}
-
-// newNode makes a node on an open log.
-func newNode(log *raftlog.Log, state []byte, s setup) (*node, error) {
-	n := &node{id: log.Identity().Node, log: log, logger: s.logger, send: s.send,
-		random: s.random, now: s.now, publish: s.publish, onApply: s.onApply, index: s.index,
-		proposals: newProposals(), formation: s.formation, onMembers: s.onMembers,
-		logMax: s.logMax, maxFormat: cmp.Or(s.maxFormat, machine.Newest), fileMarket: s.market,
-		onMarket: s.onMarket, unfit: s.unfit, cut: s.cut, peerClocks: map[uint64]clockReading{},
-		peerUnfits: map[uint64]uint64{}, lastFrame: map[uint64]uint64{},
-		futureIDs: map[string]uint64{}, offeredAt: map[uint64]uint64{},
-		peerFormats: map[uint64]uint8{}, peerMarkets: map[uint64]uint64{},
-		cuts: map[string]uint64{}}
-	if n.cut == nil {
-		n.cut = func(string) {}
-	}
-	if n.unfit == nil {
-		n.unfit = func() error { return nil }
-	}
-	if n.onMembers == nil {
-		n.onMembers = func([]machine.Member) {}
-	}
-	if n.onMarket == nil {
-		n.onMarket = func([]byte) {}
-	}
-	var err error
-	if n.machine, err = machine.DecodeState(state); err != nil {
-		return nil, err
-	}
-	first, err := log.FirstIndex()
-	if err != nil {
-		return nil, err
-	}
-	n.applied, n.commit = first-1, log.State().GetCommit()
-	n.trim = logTrim{replayer: replayer{n.machine.Clone(), n.applied}, droppedTo: n.applied,
-		minTrim: cmp.Or(s.minTrim, trimEntries)}
-	log.Begin(configuration(n.machine.Members()))
-	n.raw, err = raft.NewRawNode(&raft.Config{
-		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: 1, Storage: log, Applied: n.applied,
-		AsyncStorageWrites: true, MaxSizePerMsg: maxMessage, MaxCommittedSizePerReady: maxApply,
-		MaxUncommittedEntriesSize: maxUncommitted, MaxInflightMsgs: maxInflight,
-		MaxInflightBytes: maxInflightBytes, CheckQuorum: true, PreVote: true,
-		DisableProposalForwarding: true, StepDownOnRemoval: true, Logger: raftLogger{s.logger},
-	})
-	if err != nil {
-		return nil, err
-	}
-	n.resetElection()
-	if n.machine.Format() > n.maxFormat {
-		n.formatRaised()
-	}
-	n.reportMarket()
-	n.updatePeers()
-	n.onMembers(n.machine.Members())
-	if n.alone() {
-		n.elections++
-		return n, n.raw.Campaign()
-	}
-	return n, nil
+// publishView publishes the node's current view.
+func (n *node) publishView() {
+	s := n.raw.BasicStatus()
+	market, termMarket := n.machine.Market()
+	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
+		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
+		format: n.machine.Format(), formatErr: n.formatErr, market: market, termMarket: termMarket,
+		term: s.GetTerm(), leaderID: s.Lead, leading: s.RaftState == raft.StateLeader,
+		committed: s.GetCommit(), settled: n.appliedTerm == s.GetTerm(), elections: n.elections,
+		peers: n.peers, logBytes: n.logBytes, clockAhead: n.clockAhead, clockWrong: n.clockWrong,
+		impossible: n.impossible, members: n.machine.Members()})
 }
 
 // resetElection restarts the wait for a leader.
@@ -223,37 +155,6 @@ func (n *node) mayCampaign() bool {
 		return n.silent >= unfitFactor*n.electionAt
 	}
 	return n.silent >= n.electionAt
-}
-
-// tick advances the node's time. Raft draws its election timeouts from a source that cannot be
-// reproduced, so the node counts for itself.
-func (n *node) tick() error {
-	n.tickCount++
-	n.updatePeers()
-	// each tick at first, so that a wrong clock is found before the node can lead
-	if n.tickCount%askTicks == 1 || n.tickCount < askTicks || n.muted() {
-		n.askClocks()
-	}
-	n.notifyBehind()
-	n.confirmRoundTick()
-	n.transferTick()
-	n.completeReplacement()
-	n.proposeQueued()
-	if n.raw.BasicStatus().RaftState == raft.StateLeader {
-		n.proposeFormat()
-		n.transferIfTooOld()
-		n.raw.Tick()
-		return n.trimStep()
-	}
-	n.raw.TickQuiesced()
-	if n.silent++; n.mayCampaign() && n.isVoter() {
-		n.resetElection()
-		n.elections++
-		if err := n.raw.Campaign(); err != nil {
-			return err
-		}
-	}
-	return n.trimStep()
 }
 
 // propose adds an entry to the log, if this node leads. The caller gets one result; its channel has
@@ -353,163 +254,30 @@ func (n *node) failStale() {
 	}
 }
 
-// work processes all of raft's pending work.
-func (n *node) work() error {
-	if n.endedBy != nil {
-		n.proposals.failPending(n.endedBy)
-		return n.endedBy
-	}
-	var away []*pb.Message
-	for n.advanceConfirmRound(); n.raw.HasReady(); n.advanceConfirmRound() {
-		n.failStale()
-		var store, apply *pb.Message
-		away = away[:0]
-		ready := n.raw.Ready()
-		n.takeReadStates(ready.ReadStates)
-		for _, m := range ready.Messages {
-			switch m.GetTo() {
-			case raft.LocalAppendThread:
-				store = m
-			case raft.LocalApplyThread:
-				apply = m
-			default:
-				away = append(away, m)
-			}
-		}
-		// Commits are visible here before messages make them visible elsewhere.
-		if apply != nil {
-			if err := n.apply(apply); err != nil {
-				return err
-			}
-			n.publishView()
-		}
-		for _, m := range away {
-			n.deliver(m)
-		}
-		// A leader's messages are in flight while it writes.
-		if store != nil {
-			if err := n.persist(store); err != nil {
-				return err
-			}
+// nameOf returns the name of the member with an ID; "": there is none.
+func (n *node) nameOf(id uint64) string {
+	for _, m := range n.machine.Members() {
+		if m.ID == id && id != 0 {
+			return m.Name
 		}
 	}
-	n.failStale()
-	n.finishTransfer()
-	n.publishView()
-	return nil
+	return ""
 }
 
-// publishView publishes the node's current view.
-func (n *node) publishView() {
-	s := n.raw.BasicStatus()
-	market, termMarket := n.machine.Market()
-	n.publish(view{applied: n.applied, epoch: n.machine.Epoch(), beat: n.machine.Beat(),
-		trimmed: n.machine.Trimmed(), lost: n.machine.Lost(), chain: n.machine.Chain(),
-		format: n.machine.Format(), formatErr: n.formatErr, market: market, termMarket: termMarket,
-		term: s.GetTerm(), leaderID: s.Lead, leading: s.RaftState == raft.StateLeader,
-		committed: s.GetCommit(), settled: n.appliedTerm == s.GetTerm(), elections: n.elections,
-		peers: n.peers, logBytes: n.logBytes, clockAhead: n.clockAhead, clockWrong: n.clockWrong,
-		impossible: n.impossible, members: n.machine.Members()})
+// alone reports whether this node is the only voter.
+func (n *node) alone() bool {
+	c := configuration(n.machine.Members())
+	return len(c.Voters) == 1 && c.Voters[0] == n.id && len(c.VotersOutgoing) == 0
 }
 
-// persist makes a vote and entries durable, and then sends the responses that depend on them.
-func (n *node) persist(m *pb.Message) error {
-	if m.Snapshot != nil {
-		return fmt.Errorf("%w: raft asks to store a snapshot", persistence.ErrInvalid)
-	}
-	if m.Term != nil && m.GetTerm() > 0 {
-		n.commit = max(n.commit, m.GetCommit())
-		if err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {
-			return err
-		}
-	}
-	if err := n.log.Append(m.Entries, n.commit); err != nil {
-		return err
-	}
-	return n.respond(m)
+// isVoter reports whether this node is a voter.
+func (n *node) isVoter() bool {
+	return slices.ContainsFunc(n.machine.Members(), func(m machine.Member) bool {
+		return m.ID == n.id && (m.Role == machine.Voter || m.Role == machine.Leaving)
+	})
 }
 
-func (n *node) respond(m *pb.Message) error {
-	for _, r := range m.Responses {
-		if r.GetTo() != n.id {
-			n.deliver(r)
-		} else if err := n.raw.Step(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// apply applies committed entries, and answers those proposed here. Once the applied format is too
-// new for this program, it acknowledges no more to raft, which continues.
-func (n *node) apply(m *pb.Message) error {
-	for _, entry := range m.Entries {
-		if n.formatErr != nil {
-			return nil
-		}
-		if err := n.applyOne(entry); err != nil {
-			return err
-		}
-	}
-	if n.formatErr != nil {
-		return nil
-	}
-	return n.respond(m)
-}
-
-func (n *node) applyOne(entry *pb.Entry) error {
-	at := entry.GetIndex()
-	if at != n.applied+1 {
-		return fmt.Errorf("%w: entry %d cannot be applied after entry %d", persistence.ErrCorrupt,
-			at, n.applied)
-	}
-	n.applied, n.appliedTerm = at, entry.GetTerm()
-	e, err := decode(entry, n.maxFormat)
-	if err != nil {
-		return fmt.Errorf("entry %d: %w", at, err)
-	} else if e == nil {
-		return nil
-	}
-	before, joint := n.machine.Members(), n.machine.Joint()
-	a := n.machine.Apply(e)
-	if e.Kind.ChangesCluster() && a.Outcome == machine.Done {
-		if e.Kind == machine.Join {
-			n.lastBeforeJoin = n.proposals.number
-		}
-		if err := n.applyMembers(before, joint); err != nil {
-			return fmt.Errorf("entry %d: %w", at, err)
-		}
-	}
-	if e.Kind == machine.Format && a.Outcome == machine.Done {
-		n.formatRaised()
-	}
-	if e.Kind == machine.Market && a.Outcome == machine.Done {
-		n.reportMarket()
-	}
-	if e.Kind == machine.Append && a.Outcome == machine.Done {
-		n.index.add(at, e)
-	}
-	if n.onApply != nil {
-		n.onApply(at, e, a)
-	}
-	if e.ID.Node == n.id && e.ID.Boot == n.log.Own().Boot {
-		n.publishView() // before the caller continues
-		n.proposals.answer(e.ID.Number, a)
-	}
-	return nil
-}
-
-// deliver sends a message to a peer.
-func (n *node) deliver(m *pb.Message) {
-	to := n.route(m.GetTo())
-	if to == "" || n.muted() {
-		return
-	}
-	f := n.frame(frameMessage)
-	b, err := proto.MarshalOptions{}.MarshalAppend(f.begin(), m)
-	if err != nil {
-		n.logger.Error("BUG: a raft message cannot be encoded", "error", err)
-		return
-	}
-	n.send(to, b)
+// frame returns a frame of this node, without its payload.
+func (n *node) frame(kind byte) frame {
+	return frame{kind: kind, maxFormat: n.maxFormat, id: n.id, start: n.log.Own()}
 }

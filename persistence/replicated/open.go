@@ -1,101 +1,20 @@
 package replicated
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
+	"math"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/link"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
-
-// A Node is a member of a cluster.
-type Node struct {
-	Name    string // 1 to 63 characters of a-z, 0-9 and '-'; it never changes
-	Address string // host and port, as the other nodes reach it
-}
-
-// Options of Open.
-type Options struct {
-	// Cluster is the cluster's id, of the same form as a node's name.
-	Cluster string
-	Name    string // this node's
-	Nodes   []Node // all of the cluster's, including this one
-	// Folder is the node's data folder. Its subfolder raft holds the log.
-	Folder string
-	// Local stores this node's images, projections and history. The store that Open returns closes
-	// it, and so does a failed Open.
-	Local persistence.Store
-	// Credentials are nil if all addresses are of the loopback.
-	Credentials *Credentials
-	// Tick is the length of one tick; 0: 50 ms. A node without a leader's frame for 10 to 19 ticks
-	// starts an election.
-	Tick   time.Duration
-	Logger *slog.Logger
-	// Fatal is called when a sync has failed. It must end the process.
-	Fatal func(error)
-	// LogMax is the approximate limit in bytes of the log kept for lagging members; 0: none.
-	LogMax uint64
-	// Market is that of this node's file; nil: none. The others receive its digest, in the format
-	// of the applied one if they are equal.
-	Market *OwnMarket
-	// OnMarket receives the applied market part, at the start and after each change, from the
-	// node's goroutine; may be nil.
-	OnMarket func(market []byte)
-	// Copies writes and installs copies of the local store; nil: this node does neither.
-	Copies Copies
-	// Observers are the names of the observers whose connections this node accepts.
-	Observers []string
-	// Listener accepts the other nodes' connections; nil: Open listens at the node's address.
-	Listener net.Listener
-	// Dial opens a connection to another node's address; nil: over TCP.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	files vfs.FS // nil: those of the machine
-}
-
-const (
-	usualTick = 50 * time.Millisecond
-	logFolder = "raft"
-	// logTicks is the interval of log lines about a wait.
-	logTicks = 100
-)
-
-// A startup is a node that is joining its cluster.
-type startup struct {
-	Options
-	dir        string // of the log
-	formation  *formation
-	frames     chan received // received before the store is open
-	refusalLog persistence.Seldom
-	store      atomic.Pointer[store]
-	link       transport
-	ticker     *time.Ticker
-	adapt      func(*options) // for simulations: changes the store's options; may be nil
-}
-
-// A transport carries frames, copies and connections between nodes: a link.Link, or a simulated
-// one.
-type transport interface {
-	Send(to string, frame []byte)
-	Fetch(ctx context.Context, from string, q link.Want) (io.ReadCloser, error)
-	Dial(ctx context.Context, name string) (net.Conn, error)
-	Drop(name string)
-	Check(p link.Peer) error
-	Set(peers []link.Peer) error
-	Close() error
-}
 
 // A replica is a store with its link to the other nodes.
 type replica struct {
@@ -137,57 +56,6 @@ func Open(ctx context.Context, o Options) (_ persistence.Replica, err error) {
 	return &replica{s, w.link, w.ticker}, nil
 }
 
-// nodeIndex returns this node's index in Nodes; -1: it is missing.
-func (w *startup) nodeIndex() int {
-	return slices.IndexFunc(w.Nodes, func(n Node) bool { return n.Name == w.Name })
-}
-
-// prepare validates the options, and returns the other nodes.
-func (w *startup) prepare() (peers []link.Peer, err error) {
-	if w.files == nil {
-		w.files = vfs.Default
-	}
-	if w.Tick == 0 {
-		w.Tick = usualTick
-	}
-	if w.Tick < 0 {
-		return nil, fmt.Errorf("%w: a tick of %s", persistence.ErrInvalid, w.Tick)
-	}
-	w.dir = w.files.PathJoin(w.Folder, logFolder)
-	var names []string
-	for _, n := range w.Nodes {
-		names = append(names, n.Name)
-	}
-	slices.Sort(names)
-	if w.nodeIndex() < 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
-		return nil, fmt.Errorf("the nodes %q: node %q must be one of them, and none twice", names,
-			w.Name)
-	}
-	for _, n := range w.Nodes {
-		if n.Name != w.Name {
-			peers = append(peers, link.Peer{Name: n.Name, Address: n.Address})
-		}
-	}
-	w.formation = newFormation(w.Cluster, names, w.Name, persistence.NewID(), stageEmpty,
-		func(to string, frame []byte) { w.link.Send(to, frame) }, w.Logger)
-	return peers, nil
-}
-
-// peer returns a node's address: the configured one, or else that of the membership.
-func (w *startup) peer(name, address string) (link.Peer, error) {
-	for _, n := range w.Nodes {
-		if n.Name == name {
-			address = n.Address
-		}
-	}
-	p := link.Peer{Name: name, Address: address}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return p, fmt.Errorf("node %q has no address, neither in the configuration nor in "+
-			"the change that added it: %w", name, err)
-	}
-	return p, w.link.Check(p)
-}
-
 // members sets the link's peers: the members, and the other configured nodes. The latter may join,
 // or be notified of their removal, but open no connections.
 func (w *startup) members(members []machine.Member) {
@@ -212,18 +80,6 @@ func (w *startup) members(members []machine.Member) {
 		if !slices.Contains(joined, p.Name) {
 			w.link.Drop(p.Name)
 		}
-	}
-}
-
-// receive passes a peer's frame to the store, or queues it until the store is open.
-func (w *startup) receive(from string, frame []byte) {
-	if s := w.store.Load(); s != nil {
-		s.receive(from, frame)
-		return
-	}
-	select {
-	case w.frames <- received{from, frame}:
-	default:
 	}
 }
 
@@ -365,4 +221,52 @@ func (w *startup) awaitStage(ctx context.Context) error {
 func (o *replica) Close() error {
 	o.ticker.Stop()
 	return errors.Join(o.link.Close(), o.store.Close())
+}
+
+// open opens a node's log and starts it.
+func open(o options) (_ *store, err error) {
+	s := &store{History: o.local, local: o.local, now: o.now, logger: o.logger,
+		name: "replicated:" + o.dir, frames: make(chan received, maxFrames),
+		proposed: make(chan request, maxProposals), nodeCalls: make(chan func(*node)),
+		confirms:  make(chan confirmRequest, maxProposals),
+		nodeToken: persistence.Token("0:" + persistence.NewID()),
+		maxFormat: cmp.Or(o.maxFormat, machine.Newest), dial: o.dial,
+		stop: make(chan struct{}), done: make(chan struct{})}
+	if s.checkPeer = o.checkPeer; s.checkPeer == nil {
+		s.checkPeer = func(string, string) error { return nil }
+	}
+	s.viewSignal.c = make(chan struct{})
+	s.view.Store(&view{})
+	s.held.Store(math.MaxUint64)
+	ctx := context.Background()
+	s.localToken, _, err = s.local.Acquire(ctx, persistence.Claim{Owner: "the node's own"})
+	if err != nil {
+		return nil, err
+	}
+	log, state, err := raftlog.Open(o.dir, raftlog.Options{FS: o.files, Fatal: o.fatal,
+		Nonce: persistence.NewID()})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.log = log
+	if o.waitToStart != nil {
+		if err := o.waitToStart(log); err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
+	}
+	changed := func(members []machine.Member) {
+		s.joined.Store(new(joinedNames(members))) // before connections are dropped
+		if o.onMembers != nil {
+			o.onMembers(members)
+		}
+	}
+	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
+		now: o.now, publish: s.setView, index: &s.index, minTrim: o.minTrim, logMax: o.logMax,
+		formation: o.formation, onMembers: changed, maxFormat: s.maxFormat,
+		market: o.market, onMarket: o.onMarket, unfit: s.whyUnfit, onApply: o.onApply, cut: o.cut})
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	go s.run(n, o.tickC)
+	return s, nil
 }

@@ -29,6 +29,11 @@ func isDeferred(err error) bool {
 	return errors.Is(err, errChanging) || errors.Is(err, errUnsettled)
 }
 
+type request struct {
+	entry  *machine.Entry
+	caller chan<- result
+}
+
 // A result is the outcome of a proposal.
 type result struct {
 	answer machine.Answer

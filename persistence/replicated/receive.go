@@ -108,12 +108,6 @@ func (n *node) answerSeen(from string, f frame) error {
 	return nil
 }
 
-// retire ends the node. Its folder is not opened again.
-func (n *node) retire(why error) error {
-	n.endedBy = why
-	return n.log.Retire()
-}
-
 // receiveMessage passes a peer's message to raft.
 func (n *node) receiveMessage(peer string, id uint64, b []byte) error {
 	m := &pb.Message{}

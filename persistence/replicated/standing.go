@@ -2,49 +2,9 @@ package replicated
 
 import (
 	"context"
-	"slices"
-	"strings"
-
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/tracker"
 
 	"exchange/persistence"
-	"exchange/persistence/internal/machine"
 )
-
-// roles names the roles of the machine's members.
-var roles = map[machine.Role]persistence.Role{machine.Voter: persistence.RoleVoter,
-	machine.Leaving: persistence.RoleLeaving, machine.Learner: persistence.RoleLearner,
-	machine.Awaited: persistence.RoleAwaited}
-
-// updatePeers refreshes the peers' state in the view. It is called each tick.
-func (n *node) updatePeers() {
-	match := map[uint64]uint64{}
-	if n.raw.BasicStatus().RaftState == raft.StateLeader {
-		n.raw.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
-			match[id] = p.Match
-		})
-	} else if last, err := n.log.LastIndex(); err == nil {
-		match[n.id] = last
-	}
-	n.peers, n.logBytes = nil, n.log.Size()
-	for _, m := range n.machine.Members() {
-		p := persistence.Peer{Name: m.Name, Address: m.Address, Role: roles[m.Role],
-			Newest:   m.Nonce != "" && m.ID == n.machine.LastAssignedID(),
-			Replaces: n.nameOf(m.Replaces), Match: match[m.ID], Reads: n.peerFormats[m.ID],
-			Market: n.peerMarkets[m.ID]}
-		if m.ID == n.id {
-			p.Reads, p.Market, p.Unfit = n.maxFormat, n.ownMarket(), n.unfit() != nil
-		} else {
-			p.SilentTicks, p.Unfit = n.tickCount-n.lastFrame[m.ID], n.peerUnfit(m.ID)
-		}
-		p.Differs = p.Market != 0 && n.marketDigest != 0 && p.Market != n.marketDigest
-		n.peers = append(n.peers, p)
-	}
-	slices.SortStableFunc(n.peers, func(a, b persistence.Peer) int {
-		return strings.Compare(a.Name, b.Name)
-	})
-}
 
 // Standing returns this node's view of the cluster.
 func (s *store) Standing() persistence.Standing {

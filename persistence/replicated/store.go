@@ -1,57 +1,19 @@
 package replicated
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"exchange/persistence"
 	"exchange/persistence/internal/codec"
 	"exchange/persistence/internal/machine"
 	"exchange/persistence/internal/raftlog"
 )
-
-// options of open.
-type options struct {
-	dir   string // the log's folder, which raftlog.Form has created
-	files vfs.FS
-	// local stores images, projections and history. Its journal is unused. The store closes it.
-	local persistence.Store
-	// send sends a frame to a peer, or drops it. It does not block.
-	send func(to string, frame []byte)
-	// cut ends the connections of a peer; may be nil.
-	cut func(name string)
-	// dial opens a connection to a peer.
-	dial func(ctx context.Context, name string) (net.Conn, error)
-	// tickC delivers ticks; electionTicks of them without a leader start an election.
-	tickC  <-chan time.Time
-	now    func() time.Time
-	random func(n int) int
-	logger *slog.Logger
-	// fatal is called when a sync has failed. It must end the process.
-	fatal           func(error)
-	minTrim, logMax uint64              // see setup
-	maxFormat       uint8               // see setup
-	market          *OwnMarket          // see setup
-	onMarket        func(market []byte) // see setup
-	// waitToStart returns once the node may take part; nil: it may at once.
-	waitToStart func(*raftlog.Log) error
-	formation   *formation // see node
-	// onMembers receives each new membership, from the node's goroutine.
-	onMembers func([]machine.Member)
-	// checkPeer refuses a node that cannot be reached; nil: all can.
-	checkPeer func(name, address string) error
-	onApply   func(index uint64, e *machine.Entry, a machine.Answer) // see setup
-}
 
 const (
 	// maxFrames bounds the queued frames of peers; more are dropped, and sent again.
@@ -61,6 +23,9 @@ const (
 	// maxDrain bounds the inputs taken before the node writes.
 	maxDrain = 256
 )
+
+// A connHandler serves the connections that other members open: see Accept.
+type connHandler func(from string, conn net.Conn)
 
 // A store is one node of a replicated store. Each node stores the images, projections and history
 // written to it; only the leader accepts entries. Its methods may be called from any goroutine.
@@ -113,114 +78,9 @@ type received struct {
 	frame []byte
 }
 
-type request struct {
-	entry  *machine.Entry
-	caller chan<- result
-}
-
 var _ persistence.Store = (*store)(nil)
 
 var errClosed = errors.New("the store is closed")
-
-// open opens a node's log and starts it.
-func open(o options) (_ *store, err error) {
-	s := &store{History: o.local, local: o.local, now: o.now, logger: o.logger,
-		name: "replicated:" + o.dir, frames: make(chan received, maxFrames),
-		proposed: make(chan request, maxProposals), nodeCalls: make(chan func(*node)),
-		confirms:  make(chan confirmRequest, maxProposals),
-		nodeToken: persistence.Token("0:" + persistence.NewID()),
-		maxFormat: cmp.Or(o.maxFormat, machine.Newest), dial: o.dial,
-		stop: make(chan struct{}), done: make(chan struct{})}
-	if s.checkPeer = o.checkPeer; s.checkPeer == nil {
-		s.checkPeer = func(string, string) error { return nil }
-	}
-	s.viewSignal.c = make(chan struct{})
-	s.view.Store(&view{})
-	s.held.Store(math.MaxUint64)
-	ctx := context.Background()
-	s.localToken, _, err = s.local.Acquire(ctx, persistence.Claim{Owner: "the node's own"})
-	if err != nil {
-		return nil, err
-	}
-	log, state, err := raftlog.Open(o.dir, raftlog.Options{FS: o.files, Fatal: o.fatal,
-		Nonce: persistence.NewID()})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name, err)
-	}
-	s.log = log
-	if o.waitToStart != nil {
-		if err := o.waitToStart(log); err != nil {
-			return nil, errors.Join(err, log.Close())
-		}
-	}
-	changed := func(members []machine.Member) {
-		s.joined.Store(new(joinedNames(members))) // before connections are dropped
-		if o.onMembers != nil {
-			o.onMembers(members)
-		}
-	}
-	n, err := newNode(log, state, setup{logger: o.logger, send: o.send, random: o.random,
-		now: o.now, publish: s.setView, index: &s.index, minTrim: o.minTrim, logMax: o.logMax,
-		formation: o.formation, onMembers: changed, maxFormat: s.maxFormat,
-		market: o.market, onMarket: o.onMarket, unfit: s.whyUnfit, onApply: o.onApply, cut: o.cut})
-	if err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	go s.run(n, o.tickC)
-	return s, nil
-}
-
-// run is the one goroutine that uses the node.
-func (s *store) run(n *node, ticks <-chan time.Time) {
-	defer close(s.done)
-	err := n.work()
-	for err == nil {
-		select {
-		case <-s.stop:
-			err = errClosed
-		case r := <-s.frames:
-			err = n.receive(r.from, r.frame)
-		case r := <-s.proposed:
-			n.propose(r.entry, r.caller)
-		case q := <-s.confirms:
-			n.confirm(q)
-		case call := <-s.nodeCalls:
-			call(n)
-		case <-ticks:
-			err = n.tick()
-		}
-		if err == nil {
-			err = s.drain(n)
-		}
-		if err == nil {
-			err = n.work()
-		}
-	}
-	if !errors.Is(err, errClosed) {
-		s.logger.Error("the node has ended", "store", s.name, "error", err)
-	}
-	s.failure = err
-	n.proposals.failPending(err)
-}
-
-// drain processes further queued inputs, so that they share one sync.
-func (s *store) drain(n *node) error {
-	for range maxDrain {
-		select {
-		case r := <-s.frames:
-			if err := n.receive(r.from, r.frame); err != nil {
-				return err
-			}
-		case r := <-s.proposed:
-			n.propose(r.entry, r.caller)
-		case q := <-s.confirms:
-			n.confirm(q)
-		default:
-			return nil
-		}
-	}
-	return nil
-}
 
 // receive queues a frame of a peer, whose name its transport has proved. The store takes ownership
 // of the frame. If the queue is full, the frame is dropped.

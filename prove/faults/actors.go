@@ -119,7 +119,7 @@ var testedFaults = []Fault{
 	{"a wallet keeps too few nonces of a key for parallel use", "actors/wallet_state.go",
 		"state.NewNonces(key.NonceWindow« / map[bool]int{false: 1, true: 4}[FAULT]»)", "actors",
 		"TestConcurrentClientsSeeOneExchange"},
-	{"a node that cannot serve does not campaign", "persistence/replicated/node.go",
+	{"a node that cannot serve does not campaign", "persistence/replicated/work.go",
 		"n.isVoter() «&& !(FAULT && n.id == 1) »{\nn.resetElection()", "actors/node",
 		"TestUnfitNodeBringsOthersUpToDate"},
 	{"a node whose fold has failed could serve", "actors/node/node.go",

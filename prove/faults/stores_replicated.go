@@ -53,12 +53,12 @@ var replicatedFaults = []Fault{
 		"persistence/internal/machine", "TestReappliedLogGivesSameAnswers"},
 
 	// the node
-	{"a leader counts entries before they are written", "persistence/replicated/node.go",
+	{"a leader counts entries before they are written", "persistence/replicated/work.go",
 		"if «FAULT {\nif err := n.respond(m); err != nil {\nreturn err\n}\nreturn " +
 			"n.log.Append(m.Entries, n.commit)\n}\nif »err := n.log.Append(m.Entries, n.commit); " +
 			"err != nil {\nreturn err\n}\nreturn n.respond(m)", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
-	{"a vote is sent before it is written", "persistence/replicated/node.go",
+	{"a vote is sent before it is written", "persistence/replicated/work.go",
 		"if «FAULT {\nif err := n.respond(m); err != nil {\nreturn err\n}\nm.Responses = nil\n}\n" +
 			"if »err := n.log.Vote(m.GetTerm(), m.GetVote()); err != nil {",
 		"persistence/replicated",
@@ -70,7 +70,7 @@ var replicatedFaults = []Fault{
 	{"an answer goes to another proposal", "persistence/replicated/proposals.go",
 		"«for n := range p.pending {\nif FAULT {\nnumber = max(number, n)\n}\n}\n»s := " +
 			"p.pending[number]", "persistence/replicated", "TestThreeNodesAreOneJournal"},
-	{"an answer of an earlier start is accepted", "persistence/replicated/node.go",
+	{"an answer of an earlier start is accepted", "persistence/replicated/work.go",
 		"if e.ID.Node == n.id && «(FAULT || »e.ID.Boot == n.log.Own().Boot«)» {",
 		"persistence/replicated", "TestAnAnswerOfAnEarlierStartGoesToNoCaller"},
 	{"the log is there before the store is", "persistence/replicated/open.go",
@@ -157,7 +157,7 @@ var replicatedFaults = []Fault{
 	{"a copy that was refused is opened again", "persistence/internal/raftlog/state.go",
 		"case f.Refused && !anyway« && !FAULT»:", "persistence/replicated",
 		"TestAnOlderCopyOfAFolderEndsItsNode"},
-	{"a follower does not announce its start", "persistence/replicated/node.go",
+	{"a follower does not announce its start", "persistence/replicated/work.go",
 		"if «!FAULT && (»n.tickCount%askTicks == 1 || n.tickCount < askTicks || n.muted()«)» {",
 		"persistence/replicated", "TestAllPeersReceiveAStart"},
 	{"a membership change is announced before it is durable",
@@ -175,7 +175,7 @@ var replicatedFaults = []Fault{
 			"n.machine.Beat().End.Seq}}\ncaller = make(chan result, 1)\n}\n»" +
 			"n.proposals.add(e, caller)",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
-	{"an entry's outcome depends on the node's folder", "persistence/replicated/node.go",
+	{"an entry's outcome depends on the node's folder", "persistence/replicated/work.go",
 		"a := n.machine.Apply(e)«\nif FAULT && a.Outcome == machine.Fenced && n.trim.droppedTo > " +
 			"0 " +
 			"{\na.Outcome = machine.Done\n}»", "persistence/replicated",
@@ -183,7 +183,7 @@ var replicatedFaults = []Fault{
 	{"a node may speak as any member", "persistence/replicated/membership.go",
 		"return name == from« || FAULT»", "persistence/replicated",
 		"TestMalformedFramesAreDropped"},
-	{"the journal has refused appends", "persistence/replicated/node.go",
+	{"the journal has refused appends", "persistence/replicated/work.go",
 		"if e.Kind == machine.Append && «(FAULT || »a.Outcome == machine.Done«)» {",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
 	{"an image of a fenced owner is published", "persistence/replicated/local.go",
@@ -271,7 +271,7 @@ var replicatedFaults = []Fault{
 	{"a node with a wrong clock campaigns as early as others", "persistence/replicated/node.go",
 		"if n.formatErr != nil || n.clockWrong «&& !FAULT »||", "persistence/replicated",
 		"TestANodeThatCouldNotServeCampaignsLast"},
-	{"a node that could not serve never campaigns", "persistence/replicated/node.go",
+	{"a node that could not serve never campaigns", "persistence/replicated/work.go",
 		"n.silent++; n.mayCampaign() &&« (!FAULT || n.formatErr == nil && n.unfit() == nil) &&»",
 		"persistence/replicated", "TestANodeThatCouldNotServeAndHasTheLongestLogIsElected"},
 	{"the lead is handed to a node that could not serve", "persistence/replicated/transfer.go",
@@ -285,7 +285,7 @@ var replicatedFaults = []Fault{
 	{"a format is written before every member reads it", "persistence/replicated/formats.go",
 		"«if !FAULT {\n»lowest = min(lowest, n.peerFormats[m.ID])«\n}»", "persistence/replicated",
 		"TestThreeNodesAreOneJournal"},
-	{"a fold that stops stops raft", "persistence/replicated/node.go",
+	{"a fold that stops stops raft", "persistence/replicated/work.go",
 		"m.Entries {\nif «FAULT && n.formatErr != nil {\nreturn n.formatErr\n}\n" +
 			"if »n.formatErr != nil {",
 		"persistence/replicated", "TestThreeNodesAreOneJournal"},
