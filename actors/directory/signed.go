@@ -19,20 +19,20 @@ const (
 type Signed struct {
 	Method, Path string     // of the operation; "": a login
 	Order        string     // the variable part of the path; "": it has none
-	Reads        bool       // another node answers it: by GET the followed member, else the leader
+	Reads        bool       // another node runs it: a GET the followed member, others the leader
 	Address      netip.Addr // of the client, as seen by the forwarding process
 	Form         byte
 	Text         []byte
 	Signature    []byte // nil: the request came over a socket that is logged in
-	asked        atomic.Bool
+	requested    atomic.Bool
 }
 
-// Asked reports whether the leader was asked to verify it, as it was when its request has an
-// answer.
-func (s *Signed) Asked() bool { return s.asked.Load() }
+// VerificationRequested reports whether the leader was asked to verify the request. A request with
+// an answer always was.
+func (s *Signed) VerificationRequested() bool { return s.requested.Load() }
 
-// Ask notes that the leader is asked.
-func (s *Signed) Ask() { s.asked.Store(true) }
+// SetVerificationRequested marks the request as sent to the leader.
+func (s *Signed) SetVerificationRequested() { s.requested.Store(true) }
 
 // With returns the key for one request, which is forwarded with it.
 func (k *Key) With(s *Signed) *Key {

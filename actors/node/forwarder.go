@@ -299,7 +299,7 @@ func (f *forwarder) Verify(key *directory.Key, nonce uint64) (*actors.RemoteAnsw
 	if key.Signed == nil {
 		return nil, nil
 	}
-	key.Signed.Ask()
+	key.Signed.SetVerificationRequested()
 	commands := 0
 	if key.Signed.Reads {
 		if key.Signed.Form == directory.SignedQuery {
@@ -408,7 +408,7 @@ func (f *forwarder) send(list []*actors.Command) error {
 	give := func() {
 		key := first.Key()
 		if key.Signed != nil {
-			key.Signed.Ask()
+			key.Signed.SetVerificationRequested()
 			err = f.request(forwardSigned, pendingAnswer{list: list}, func(b []byte) []byte {
 				return appendSignedRequest(b, key, first.Nonce(), first.MayUseCancelSlot(),
 					len(list))

@@ -8,12 +8,12 @@ import (
 
 func (c *Call) wallets() {
 	only := c.currency("currency_id")
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	wallet, err := c.public.Wallet(c.readingClient())
 	if err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	defer wallet.Free()
@@ -47,7 +47,7 @@ func (c *Call) ownOrders() {
 	q := committed.OrderQuery{Side: c.side("type"), Pair: c.everPair(),
 		ClientID: c.clientID(&c.Query), Before: c.before(), Status: c.orderStatus(),
 		Waiting: c.waiting(), Offset: c.offset(), Limit: c.limit("limit", MaxOrders, MaxOrders)}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	list, err := c.public.Orders(c.readingClient(), q)
@@ -64,7 +64,7 @@ func (c *Call) orderStatus() uint8 {
 	}
 	n, ok := Integer(p.Value)
 	if !ok || n < trading.StatusActive || n > trading.StatusDone {
-		c.bad("status", fieldChoice+" It must be 1, 2 or 3.")
+		c.addError("status", fieldChoice+" It must be 1, 2 or 3.")
 		return 0
 	}
 	return uint8(n)
@@ -83,11 +83,11 @@ func (c *Call) waiting() committed.WaitFilter {
 }
 
 func (c *Call) order() {
-	id, _ := Digits([]byte(c.Names.Order)) // the edge has checked that it is one
+	id, _ := Digits([]byte(c.Path.Order)) // the edge has checked that it is one
 	o, found, err := c.public.Order(c.readingClient(), id)
 	switch {
 	case err != nil:
-		c.readFailed(err)
+		c.failRead(err)
 	case !found:
 		c.Fail(NotFound, "")
 	default:
@@ -99,7 +99,7 @@ func (c *Call) ownTrades() {
 	q := committed.TradeQuery{Pair: c.everPair()}
 	taker, own := c.side("type"), c.side("my_side")
 	both := c.flag(&c.Query, "both_sides")
-	if c.tradePage(&q); c.badFields() {
+	if c.tradePage(&q); c.failOnBadFields() {
 		return
 	}
 	list, err := c.public.OwnTrades(c.readingClient(), taker, own, q)

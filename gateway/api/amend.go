@@ -7,7 +7,7 @@ import (
 
 func (c *Call) prepareAmend() *actors.Command {
 	a := c.amendRequest()
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return nil
 	}
 	c.target = target{order: a.Order, clientID: a.ClientID}
@@ -19,16 +19,16 @@ func (c *Call) finishAmend(cmd *actors.Command) {
 	case cmd.Outcome() == actors.Accepted:
 		c.body = appendAmended(c.body, rec)
 	case rec.Refusal.Reason == event.RefusedRules:
-		c.amendFaults(cmd.Faults())
+		c.failAmend(cmd.Faults())
 	case rec.Refusal.Reason != event.RefusedNotOpen:
-		c.refused(cmd, c.amended())
+		c.failRefused(cmd, c.amendedShape())
 	default:
-		c.notOpen()
+		c.failNotOpen()
 	}
 }
 
-// amendRequest reads the order to change and its changes. It records each bad field. The book
-// checks the rules of the order's pair.
+// amendRequest reads the order to change and its changes, and adds a field error for each bad one.
+// The book checks the rules of the order's pair.
 func (c *Call) amendRequest() (a actors.AmendRequest) {
 	a.Order, a.ClientID = c.whichOrder()
 	var terms actors.OrderRequest
@@ -41,47 +41,47 @@ func (c *Call) amendRequest() (a actors.AmendRequest) {
 	a.Price, a.Amount = terms.Price, terms.Amount
 	var i intent
 	c.readIntent(&i)
-	c.ruleAmend(&i)
+	c.checkAmend(&i)
 	a.Display, a.Trigger, a.ExpireUs = i.display, i.trigger, i.expireUs
 	a.PostOnly, a.Slide = i.postOnly, i.slide
 	if len(c.fields) == 0 && a == (actors.AmendRequest{Order: a.Order, ClientID: a.ClientID}) {
-		c.bad("amount", "One of amount, price, display_amount, trigger_price, expire_time and "+
-			"post_only is required.")
+		c.addError("amount", "One of amount, price, display_amount, trigger_price, expire_time "+
+			"and post_only is required.")
 	}
 	return a
 }
 
-// ruleAmend records instructions that an open order keeps. The words of a plain order ask for
-// nothing.
-func (c *Call) ruleAmend(i *intent) {
+// checkAmend adds field errors for instructions that an amend cannot change. The values of a plain
+// order are allowed.
+func (c *Call) checkAmend(i *intent) {
 	for _, n := range [...]int{orderType, timeInForce, quoteAmount, triggerWhen, stopLossPrice,
 		takeProfitPrice, ocoTriggerPrice, ocoPrice, selfTrade} {
 		plain := n == orderType && !i.market || n == timeInForce && i.force == forceGTC ||
 			n == selfTrade && i.mode == 0
 		if i.good(n) && !plain {
-			c.bad(c.sentAs(n), "It cannot be amended.")
+			c.addError(c.sentAs(n), "It cannot be amended.")
 		}
 	}
 }
 
-// amendFaults names the fields of an amend that do not fit its order.
-func (c *Call) amendFaults(list []actors.Fault) {
+// failAmend writes the response for fields of an amend that the order's rules forbid.
+func (c *Call) failAmend(list []actors.Fault) {
 	for _, f := range list {
 		name := f.Field
 		if n, ok := instructionNamed[name]; ok {
 			name = c.sentAs(n)
 		}
-		c.bad(name, f.Text)
+		c.addError(name, f.Text)
 	}
-	c.badFields()
+	c.failOnBadFields()
 }
 
-// amended returns the order that an amend is about, as far as it was found.
-func (c *Call) amended() (of orderShape) {
+// amendedShape returns side and pair of the amended order, zero if it was not found.
+func (c *Call) amendedShape() orderShape {
 	if o, found, err := c.orderNamed(); err == nil && found {
 		return orderShape{o.Side, c.public.Market(o.Pair).Name}
 	}
-	return of
+	return orderShape{}
 }
 
 // appendAmended writes the result of an amend.

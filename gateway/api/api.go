@@ -12,24 +12,24 @@ import (
 type API struct {
 	public     *actors.Public
 	commands   actors.Commands // nil: public calls only
-	leads      func() error    // of Lead; nil: the process follows
-	currencies []byte          // follows from the configuration alone, encoded once
-	demo       []byte          // last member of exchange-info of a demo
+	leads      func() error    // set by Lead; nil: this process is a follower
+	currencies []byte          // answer of currencies/, encoded once
+	demo       []byte          // last member of a demo's exchange-info
 	configured atomic.Pointer[configAnswers]
 	tickers    atomic.Pointer[tickerList]
 }
 
-// configAnswers are the answers that follow from the present configuration.
+// configAnswers are encoded parts of answers that depend only on the current configuration.
 type configAnswers struct {
-	pairs    [][]byte // an object each, in order
-	rules    [][]byte // as in exchange-info, up to the status
+	pairs    [][]byte // objects of pairs/
+	rules    [][]byte // pairs of exchange-info, up to the status
 	limits   []byte
-	deposits []byte // further members of exchange-info for a key
-	batch    int    // most items of a batch
+	deposits []byte // members that only a signed exchange-info has
+	batch    int    // maximum of items of a batch
 }
 
-// New makes the API of p, without rates until Configure. Clients' commands go to c; nil: public
-// calls only.
+// New makes the API for the data of p, without rates until Configure. Clients' commands go to c;
+// nil: public calls only.
 func New(p *actors.Public, c actors.Commands) *API {
 	a := &API{public: p, commands: c}
 	b := []byte{'['}
@@ -46,9 +46,9 @@ func New(p *actors.Public, c actors.Commands) *API {
 	return a
 }
 
-// Configure renews the answers about the configuration: an edge's rates, the engine's limits and
-// rules, and, for keys that may read, deposit instructions: texts by currency. Those of unlisted
-// currencies are left out. One goroutine at a time calls it, also while calls are answered.
+// Configure updates the answers about the configuration: an edge's rates, the engine's limits and
+// rules, and, for keys that may read, deposit instructions, by currency code. Unknown currencies
+// are ignored. One goroutine at a time calls it, also while calls run.
 func (a *API) Configure(r Rates, instructions map[string]string) {
 	p := a.public
 	t := &configAnswers{batch: mostItems(&r, p.Limits()),
@@ -62,8 +62,8 @@ func (a *API) Configure(r Rates, instructions map[string]string) {
 	a.configured.Store(t)
 }
 
-// mostItems returns the most items of a batch: a larger one would never find enough slots or tokens
-// at once.
+// mostItems returns the maximum of items of a batch. A larger batch could never be admitted: it
+// would need more slots or tokens at once than exist.
 func mostItems(r *Rates, l actors.Limits) int {
 	most := min(l.Batch, l.InFlightPerAccount-l.InFlightPerAccount/8,
 		l.InFlight-l.InFlightCancels)
@@ -75,8 +75,8 @@ func mostItems(r *Rates, l actors.Limits) int {
 	return max(most, 1)
 }
 
-// Lead makes the API that of the leader. ready returns nil while the leader takes commands;
-// maintenance does not count. It is called before the API's first use.
+// Lead makes the API serve as the leader. ready returns nil while the leader takes commands, also
+// during maintenance. Lead is called before the API's first use.
 func (a *API) Lead(ready func() error) *API {
 	a.leads = ready
 	return a
@@ -85,8 +85,8 @@ func (a *API) Lead(ready func() error) *API {
 // A DemoKey is a public API key, with its secret.
 type DemoKey struct{ Account, Key, Secret string }
 
-// Demo marks exchange-info as that of a demo, with its keys; without keys it is no demo. It is
-// called before the API's first use.
+// Demo adds a demo's keys to exchange-info; without keys it does nothing. It is called before the
+// API's first use.
 func (a *API) Demo(keys []DemoKey) *API {
 	for i, k := range keys {
 		begin := `},{"account":`
@@ -114,7 +114,7 @@ func (a *API) encodeInstructions(instructions map[string]string) []byte {
 	return append(bytes.TrimSuffix(b, []byte{','}), '}')
 }
 
-// Commands returns the destination of clients' commands; nil: none, see Serves.
+// Commands returns the receiver of clients' commands; nil: none, see Serves.
 func (a *API) Commands() actors.Commands { return a.commands }
 
 // Public returns the public data.

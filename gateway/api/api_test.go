@@ -332,7 +332,7 @@ func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
 		"identity, gzip": 415} {
 		a := h.Do("POST", "/api/v1/order/", harness.FormType, p,
 			append(harness.Signed("bob", h.NextNonce("bob"), p), "Content-Encoding", coding)...)
-		if a.Status != status || status == 415 && a.Body != harness.Detail(api.PackedBody.Detail) {
+		if a.Status != status || status == 415 && a.Body != harness.Detail(api.EncodedBody.Detail) {
 			t.Errorf("%s: %d %s", coding, a.Status, a.Body)
 		}
 	}
@@ -343,7 +343,7 @@ func TestAPackedBodyIsRefusedAsSuch(t *testing.T) {
 	wrong[3] = strings.Repeat("ab", 32)
 	harness.Want(t, "the coding before form and signature",
 		h.Do("POST", "/api/v1/order/", harness.JsonType, "{", wrong...), 415,
-		harness.Detail(api.PackedBody.Detail))
+		harness.Detail(api.EncodedBody.Detail))
 }
 
 // Clients send milliseconds where seconds are meant: such a moment is no bound.

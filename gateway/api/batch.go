@@ -10,8 +10,8 @@ import (
 	"exchange/gateway/params"
 )
 
-// A batch is a list of orders, cancels and amends in one call. Each item is answered as its own
-// operation would answer it, in a call of its own.
+// A batch is a list of orders, cancels and amends in one call. Each item has a Call of its own,
+// with the response that the item's own operation would give.
 
 const (
 	batchField = "orders"
@@ -20,11 +20,11 @@ const (
 
 var items = sync.Pool{New: func() any { return &Call{Status: 200} }}
 
-// wordCancel is the word of an item that cancels.
+// wordCancel is the value of itemKind for a cancel.
 const wordCancel = "cancel"
 
-// stepOf returns the step of a batch item's word, in either case; nil: unknown word.
-func stepOf(word []byte) *step {
+// handlerOf returns the handler of a batch item by its itemKind, in any case; nil: unknown.
+func handlerOf(word []byte) *commandHandler {
 	switch {
 	case isWord(word, "place"):
 		return &placing
@@ -46,8 +46,9 @@ func (c *Call) freeItems() {
 	c.batch = c.batch[:0]
 }
 
-// batchTokens reads the items of a batch, and returns the tokens they cost, of commands and of
-// cancels. It records a list that is bad as a whole, which counts as one command.
+// batchTokens reads the items of a batch, and returns how many tokens they take from the limits of
+// commands and of cancels. For a list that is bad as a whole it adds a field error, and returns one
+// command.
 func (c *Call) batchTokens() (commands, cancels int) {
 	c.readItems()
 	for _, item := range c.batch {
@@ -65,13 +66,13 @@ func (c *Call) batchTokens() (commands, cancels int) {
 func (c *Call) readItems() {
 	p, ok := c.Form.Get(batchField)
 	if !ok {
-		c.bad(batchField, FieldRequired)
+		c.addError(batchField, FieldRequired)
 		return
 	}
 	most := c.api.configured.Load().batch
 	err := params.Elements(p.Value, func(element []byte) bool {
 		if len(c.batch) == most {
-			c.bad(batchField, "At most "+strconv.Itoa(most)+" items are possible.")
+			c.addError(batchField, "At most "+strconv.Itoa(most)+" items are possible.")
 			c.freeItems()
 			return false
 		}
@@ -81,28 +82,29 @@ func (c *Call) readItems() {
 	switch {
 	case err != nil:
 		c.freeItems()
-		c.bad(batchField, "A JSON array of objects is required. "+err.Error())
+		c.addError(batchField, "A JSON array of objects is required. "+err.Error())
 	case len(c.batch) == 0 && len(c.fields) == 0:
-		c.bad(batchField, "At least one item is required.")
+		c.addError(batchField, "At least one item is required.")
 	}
 }
 
-// addItem begins the call of an item. A text that is no object of fields is answered at once.
+// addItem adds an item with its Call. For an element that cannot be parsed it writes the item's
+// error response.
 func (c *Call) addItem(element []byte) {
 	item := items.Get().(*Call)
-	item.Begin(c.api)
-	if !item.Parsed(item.Form.ParseJSON(element)) {
+	item.BindAPI(c.api)
+	if !item.CheckParse(item.Form.ParseJSON(element)) {
 		item.Form.Reset()
 	}
 	c.batch = append(c.batch, item)
 }
 
-// isAnswered reports whether a call has its answer.
+// isAnswered reports whether the call's response is written.
 func (c *Call) isAnswered() bool { return c.Status != 200 || len(c.body) > 0 }
 
-// orderBatch carries out the items of a batch. Items with bad fields are answered without the
-// engine; the others go to their wallet together. In a maintenance with cancels, the other items
-// are answered with the maintenance. A batch without cancels is refused as a whole.
+// orderBatch executes the items of a batch. Items with bad fields never reach the engine; the
+// others go to their wallet together. In a maintenance that accepts cancels, only the batch's
+// cancels are executed; a batch without cancels is refused as a whole.
 func (c *Call) orderBatch() {
 	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
@@ -113,7 +115,7 @@ func (c *Call) orderBatch() {
 		c.FailWith(closed)
 		return
 	}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	prepared := make([]preparedItem, 0, len(c.batch))
@@ -142,23 +144,23 @@ func (c *Call) orderBatch() {
 
 // A preparedItem is an item whose command is in flight.
 type preparedItem struct {
-	call *Call
-	step *step
+	call    *Call
+	handler *commandHandler
 }
 
-// prepareItem makes the command of an item; nil: the item is answered. closed is why it may only
-// cancel; nil: anything.
-func (c *Call) prepareItem(closed error) (*step, *actors.Command) {
+// prepareItem makes the command of an item. It returns nil after writing the item's error response.
+// closed is the reason why only cancels are accepted; nil: all items are.
+func (c *Call) prepareItem(closed error) (*commandHandler, *actors.Command) {
 	if c.isAnswered() {
 		return nil, nil
 	}
 	text, _ := c.field(itemKind)
-	s := stepOf(text)
+	s := handlerOf(text)
 	if s == nil {
 		if len(c.fields) == 0 {
-			c.bad(itemKind, fieldChoice+" It must be place, cancel or amend.")
+			c.addError(itemKind, fieldChoice+" It must be place, cancel or amend.")
 		}
-		c.badFields()
+		c.failOnBadFields()
 		return nil, nil
 	}
 	if closed != nil && s != &cancelling {
@@ -174,12 +176,12 @@ func (c *Call) cancelsItem() bool {
 	return ok && isWord(p.Value, wordCancel)
 }
 
-// carryOutAll sends the commands of a batch, and answers its items. False: the batch is answered as
-// a whole, because it was not admitted, or the wallet did not take its nonce.
+// carryOutAll sends the commands of a batch, and writes the items' responses. It returns false
+// after writing one error response for the whole batch: not admitted, or refused by refusesAll.
 func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool {
 	errs := make([]error, len(list))
 	for _, cmd := range list {
-		cmd.Through(c.Gate) // the first ones may have no effect
+		cmd.Through(c.Gate) // each, because the first ones may never reach the wallet
 	}
 	if err := c.commands.DoAll(list, errs); err != nil {
 		c.FailWith(err)
@@ -190,7 +192,7 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 		cmd := list[i]
 		if cmd != nil && !whole && refusesAll(cmd) {
 			whole = true
-			c.refused(cmd, orderShape{})
+			c.failRefused(cmd, orderShape{})
 		}
 		if whole {
 			if cmd != nil {
@@ -201,10 +203,10 @@ func (c *Call) carryOutAll(prepared []preparedItem, list []*actors.Command) bool
 		if placesOrder(cmd) {
 			placed = placed[1:]
 		}
-		p.call.later = placed
-		p.call.end(p.step, cmd, errs[i])
+		p.call.laterOrders = placed
+		p.call.finishCommand(p.handler, cmd, errs[i])
 		if f := p.call.Failure; f != nil && f.Ours {
-			c.faulty = p.call
+			c.failedItem = p.call
 		}
 	}
 	return !whole
@@ -232,8 +234,8 @@ func placesOrder(cmd *actors.Command) bool {
 	return false
 }
 
-// refusesAll reports whether a command was refused for its key, its nonce or its account: then all
-// commands of its batch were refused.
+// refusesAll reports whether a command was refused for its key, its nonce or a frozen account. Then
+// all commands of its batch were refused.
 func refusesAll(cmd *actors.Command) bool {
 	if cmd.Outcome() != actors.Refused {
 		return false
@@ -245,11 +247,10 @@ func refusesAll(cmd *actors.Command) bool {
 	return false
 }
 
-// Faulty returns the server failure that an item of a batch was answered with, for the log, and its
-// cause; nil: none.
-func (c *Call) Faulty() (f *Failure, cause error) {
-	if c.faulty == nil {
+// FailedItem returns the server failure of a batch's item, and its cause, for the log; nil: none.
+func (c *Call) FailedItem() (f *Failure, cause error) {
+	if c.failedItem == nil {
 		return nil, nil
 	}
-	return c.faulty.Failure, c.faulty.Cause
+	return c.failedItem.Failure, c.failedItem.Cause
 }

@@ -9,7 +9,7 @@ import (
 
 func TestAViewThatIsNotThereInTimeIsAFailureWithItsReason(t *testing.T) {
 	var c Call
-	if c.readFailed(committed.ErrTimeout); !errors.Is(c.Cause, committed.ErrTimeout) ||
+	if c.failRead(committed.ErrTimeout); !errors.Is(c.Cause, committed.ErrTimeout) ||
 		c.Failure != StoreUnavailable {
 		t.Errorf("%v for the reason %v", c.Failure, c.Cause)
 	}

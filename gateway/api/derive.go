@@ -6,8 +6,8 @@ import (
 	"exchange/actors"
 )
 
-// Derive runs a command's operation up to where its commands would be sent, and returns them; nil:
-// the call is answered, as it would be without.
+// Derive runs a command's operation, and returns the commands instead of sending them. It returns
+// nil after the operation wrote an error response.
 func (c *Call) Derive(o *Operation) []*actors.Command {
 	d := &recorder{Commands: c.commands}
 	c.commands = d
@@ -15,7 +15,7 @@ func (c *Call) Derive(o *Operation) []*actors.Command {
 	return d.list
 }
 
-// A recorder keeps the commands that it should send.
+// A recorder keeps commands instead of sending them.
 type recorder struct {
 	actors.Commands
 	list []*actors.Command
@@ -35,19 +35,19 @@ func (d *recorder) DoAll(list []*actors.Command, _ []error) error {
 	return errDerived
 }
 
-// Do runs the operation. A signed read that this process cannot verify is answered by another node.
+// Do runs the operation. Another node runs a signed read that this process cannot verify.
 func (o *Operation) Do(c *Call) {
 	if c.Key == nil || c.Key.Signed == nil || !o.Reads {
 		o.Run(c)
 	} else if a, err := c.commands.Verify(c.Key, c.Nonce); err != nil {
 		c.FailWith(err)
 	} else {
-		c.answered(a)
+		c.useRemoteAnswer(a)
 	}
 }
 
-// answered answers as another node did.
-func (c *Call) answered(a *actors.RemoteAnswer) {
+// useRemoteAnswer copies another node's response.
+func (c *Call) useRemoteAnswer(a *actors.RemoteAnswer) {
 	c.Failure, c.Cause = nil, nil
 	c.Status, c.wait, c.body = a.Status, a.Wait, append(c.body[:0], a.Body...)
 	c.unproven = a.Unproven

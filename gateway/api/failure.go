@@ -15,10 +15,10 @@ type Failure struct {
 	Name   string // of the value, for documentation and logs
 	Status int
 	Detail string // a sentence for the client; About replaces its %s
-	// machine-readable, where a client must distinguish this case from others of its status
+	// machine-readable, where a client must distinguish this failure from others of its status
 	Code       string
 	RetryAfter int  // seconds; 0: the header is not sent
-	Ours       bool // server failure: its cause is in the log under X-Request-Id
+	Ours       bool // server failure: the log has its cause, by X-Request-Id
 }
 
 // nonceCode is the code of all faults of a nonce.
@@ -83,7 +83,7 @@ var (
 		Detail: "The request did not arrive in time."}
 	BodyTooLarge = &Failure{Name: "BodyTooLarge", Status: 413,
 		Detail: "The body is larger than %s bytes."}
-	PackedBody = &Failure{Name: "PackedBody", Status: 415,
+	EncodedBody = &Failure{Name: "PackedBody", Status: 415,
 		Detail: "A body must not be packed: send it without Content-Encoding."}
 	// Retry-After has the same number
 	Throttled = &Failure{Name: "Throttled", Status: 429,
@@ -100,8 +100,8 @@ var (
 		Detail: "The books are being compared: try again in a moment.", RetryAfter: 1}
 	Starting = &Failure{Name: "Starting", Status: 503, Detail: "The exchange is starting.",
 		RetryAfter: 1}
-	// Following is the answer of a follower to a request that it does not serve. X-Leader names the
-	// leader.
+	// Following is a follower's response to a request that it does not serve. The header X-Leader
+	// names the leader.
 	Following = &Failure{Name: "Following", Status: 503,
 		Detail: "This node is a follower and does not serve this request.%s", RetryAfter: 1}
 	Stopping = &Failure{Name: "Stopping", Status: 503, Detail: "The exchange is stopping.",
@@ -131,11 +131,11 @@ var Failures = []*Failure{MalformedBody, MalformedQuery, UnknownContentType, Mal
 	MalformedHost, TooManyOpenOrders, TooManyInBook, BookFull, TooManyWithdrawals, NoEmail,
 	Unauthenticated, MissingNonce, MalformedNonce, WrongSignature, WrongNonce, AddressNotAllowed,
 	NotPermitted, AccountFrozen, WithdrawalsHeld, PairHalted, NotFound, MethodNotAllowed,
-	NotAcceptable, RequestTimeout, BodyTooLarge, PackedBody, Throttled, HeaderTooLarge,
+	NotAcceptable, RequestTimeout, BodyTooLarge, EncodedBody, Throttled, HeaderTooLarge,
 	InternalError, Maintenance, Paused, Starting, Following, Stopping, StoreUnavailable,
 	Overloaded, AccountBusy, WithdrawalsClosed, TooManyConnections, OutcomeUnknown}
 
-// About returns the failure's text about one case, which replaces its %s.
+// About returns the failure's text, with %s replaced by about.
 func (f *Failure) About(about string) string { return filled(f.Detail, about) }
 
 // filled returns a text with the %s in it replaced.
@@ -174,7 +174,7 @@ var (
 var MarketRefusals = []*MarketRefusal{PriceBand, WouldTrade, WouldTrigger, NoLiquidity,
 	TooManyStops, TooManyGTD}
 
-// About returns the text about one case, which replaces its %s.
+// About returns the text, with %s replaced by about.
 func (r *MarketRefusal) About(about string) string { return filled(r.text, about) }
 
 // FailureOf returns the failure for an error of the engine.

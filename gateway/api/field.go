@@ -25,8 +25,7 @@ func Digits(b []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// Integer parses a whole number of a body or a query, below 1e19. It may be written as any number
-// there: 12, 12.0 or 1.2e1.
+// Integer parses a whole number of a body or a query, below 1e19, in any form: 12, 12.0 or 1.2e1.
 func Integer(b []byte) (n uint64, ok bool) { return money.ParseWhole(b) }
 
 // PermissionName returns the name of one permission of a key.
@@ -42,7 +41,7 @@ func PermissionName(p uint8) string {
 	return "unknown"
 }
 
-// Texts of bad fields. They stand in a list under the name of the field.
+// Texts of field errors. The answer has them in a list under the name of the field.
 const (
 	FieldRequired   = "This field is required."
 	fieldNotScalar  = "A number or a string is required."
@@ -61,11 +60,11 @@ const (
 // A fieldError is one bad field. A call reports all its bad fields at once.
 type fieldError struct{ name, text string }
 
-// bad records a bad field.
-func (c *Call) bad(name, text string) { c.fields = append(c.fields, fieldError{name, text}) }
+// addError adds a field error, for failOnBadFields.
+func (c *Call) addError(name, text string) { c.fields = append(c.fields, fieldError{name, text}) }
 
-// badFields answers 400 if any field was bad.
-func (c *Call) badFields() bool {
+// failOnBadFields returns true after writing 400 with the call's field errors, if there are any.
+func (c *Call) failOnBadFields() bool {
 	if len(c.fields) == 0 {
 		return false
 	}
@@ -87,7 +86,7 @@ func (c *Call) badFields() bool {
 // MaxOffset is the largest offset in a list.
 const MaxOffset = 100_000
 
-// Each function below reads one parameter of the query, and records a bad value.
+// Each method below reads one parameter of the query, and adds a field error for a bad value.
 
 // limit returns a count above 0. It lowers a count above most to most.
 func (c *Call) limit(name string, unset, most int) int {
@@ -97,7 +96,7 @@ func (c *Call) limit(name string, unset, most int) int {
 	}
 	n, ok := Integer(p.Value)
 	if !ok || n == 0 {
-		c.bad(name, FieldInteger+" It must be above 0.")
+		c.addError(name, FieldInteger+" It must be above 0.")
 		return unset
 	}
 	return int(min(n, uint64(most)))
@@ -110,7 +109,7 @@ func (c *Call) offset() int {
 	}
 	n, ok := Integer(p.Value)
 	if !ok || n > MaxOffset {
-		c.bad("offset", FieldInteger+" It must be 0 to "+strconv.Itoa(MaxOffset)+".")
+		c.addError("offset", FieldInteger+" It must be 0 to "+strconv.Itoa(MaxOffset)+".")
 		return 0
 	}
 	return int(n)
@@ -124,7 +123,7 @@ func (c *Call) before() uint64 {
 	}
 	n, ok := Integer(p.Value)
 	if !ok || n == 0 {
-		c.bad("before", FieldInteger+" It must be above 0.")
+		c.addError("before", FieldInteger+" It must be above 0.")
 	}
 	return n
 }
@@ -137,7 +136,7 @@ func (c *Call) after() uint64 {
 	}
 	n, ok := Integer(p.Value)
 	if !ok {
-		c.bad("after", FieldInteger)
+		c.addError("after", FieldInteger)
 	}
 	return n
 }
@@ -150,7 +149,7 @@ func (c *Call) side(name string) trading.Side {
 	}
 	s := sideOf(p.Value)
 	if s == 0 {
-		c.bad(name, fieldChoice+" It must be buy or sell.")
+		c.addError(name, fieldChoice+" It must be buy or sell.")
 	}
 	return s
 }
@@ -163,7 +162,7 @@ func (c *Call) pair() uint16 {
 	}
 	pair := c.public.Pair(p.Value)
 	if pair == nil {
-		c.bad("pair", FieldPair)
+		c.addError("pair", FieldPair)
 		return 0
 	}
 	return pair.Number
@@ -178,7 +177,7 @@ func (c *Call) everPair() uint16 {
 	}
 	number := c.public.EverPair(p.Value)
 	if number == 0 {
-		c.bad("pair", FieldPair)
+		c.addError("pair", FieldPair)
 	}
 	return number
 }
@@ -191,7 +190,7 @@ func (c *Call) currency(name string) *directory.Currency {
 	}
 	known := c.public.Currency(p.Value)
 	if known == nil {
-		c.bad(name, FieldCurrency)
+		c.addError(name, FieldCurrency)
 	}
 	return known
 }
@@ -205,7 +204,7 @@ func (c *Call) everCurrency(name string) uint16 {
 	}
 	number := c.public.EverCurrency(p.Value)
 	if number == 0 {
-		c.bad(name, FieldCurrency)
+		c.addError(name, FieldCurrency)
 	}
 	return number
 }
@@ -222,7 +221,7 @@ func (c *Call) ascending() bool {
 		return false
 	}
 	if string(p.Value) != "id" {
-		c.bad("ordering", fieldChoice+" It must be id or -id.")
+		c.addError("ordering", fieldChoice+" It must be id or -id.")
 	}
 	return true
 }
@@ -240,7 +239,7 @@ func (c *Call) clientID(from *params.Set) event.ClientID {
 	p, ok := from.Get(name)
 	if alias, also := from.Get(clientIDAlias); also {
 		if ok {
-			c.bad(clientIDName, givenTwice(clientIDAlias))
+			c.addError(clientIDName, givenTwice(clientIDAlias))
 			return event.ClientID{}
 		}
 		name, p = clientIDAlias, alias
@@ -258,7 +257,7 @@ func (c *Call) clientIDIn(name string, p *params.Param) event.ClientID {
 		id, err = event.NewClientID(p.Value)
 	}
 	if err != nil {
-		c.bad(name, "A text of 1 to 36 of A-Z, a-z, 0-9, _ and - is required.")
+		c.addError(name, "A text of 1 to 36 of A-Z, a-z, 0-9, _ and - is required.")
 	}
 	return id
 }
@@ -276,14 +275,15 @@ func sideOf(text []byte) trading.Side {
 	return 0
 }
 
-// flag returns a flag of the query or the body, false without it. It records a bad one.
+// flag returns a flag of the query or the body, false without it. It adds a field error for a bad
+// one.
 func (c *Call) flag(from *params.Set, name string) (on bool) {
 	p, ok := from.Get(name)
 	if !ok {
 		return false
 	}
 	if on, ok = Flag(p.Value); !ok {
-		c.bad(name, FieldFlag)
+		c.addError(name, FieldFlag)
 	}
 	return on
 }

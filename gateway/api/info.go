@@ -23,12 +23,12 @@ func (c *Call) time() {
 	c.body = append(encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro()), '}')
 }
 
-// exchangeInfo answers with everything that a client should know before its first order. A signed
-// call also gets the deposit instructions.
+// exchangeInfo writes everything that a client should know before its first order. A signed call
+// also gets the deposit instructions.
 func (c *Call) exchangeInfo() {
 	var now committed.StatusNow
 	if err := c.public.Ask(&now, c.Key, c.Nonce); err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	b := encode.Seconds(append(c.body, `{"time":`...), time.Now().UnixMicro())

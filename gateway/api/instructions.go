@@ -9,14 +9,14 @@ import (
 	"exchange/gateway/params"
 )
 
-// An instruction is a parameter that makes an order more than a plain limit order, or may do so.
+// An instruction is a parameter that can make an order other than a plain limit order.
 type instruction struct {
 	name    string
-	aliases []string // names of the same in other clients
+	aliases []string // other names, from clients of other venues
 	// words are all possible values in lower case, the one of a plain order first, if a plain order
 	// has one; nil: the value is a number, or the instruction is not offered.
 	words   []string
-	choices string // the words, for a client that sent another one
+	choices string // the words, for the error text
 }
 
 // Numbers of the instructions.
@@ -34,7 +34,7 @@ const (
 	ocoTriggerPrice
 	ocoPrice
 	selfTrade
-	notOffered // all from here on
+	notOffered // from here on, recognised and refused
 )
 
 // instructions are all instructions of the API.
@@ -105,9 +105,9 @@ func (f force) String() string { return instructions[timeInForce].words[f] }
 // An intent holds the instructions of one request as read, not yet checked against each other. The
 // fields of missing or bad ones are zero.
 type intent struct {
-	pair *directory.Pair // whose rules hold for prices and amounts; nil: unknown
-	sent uint32          // the instructions that the client sent, as bits by number
-	bad  uint32          // the bad ones of them
+	pair *directory.Pair // of the order; nil: unknown
+	sent uint32          // bit set of the sent instructions, by number
+	bad  uint32          // bit set of those with bad values
 
 	market   bool
 	force    force
@@ -144,7 +144,7 @@ func (c *Call) instructed() bool {
 	return false
 }
 
-// readIntent reads all instructions of the form. It records each bad value.
+// readIntent reads all instructions of the form, and adds a field error for each bad value.
 func (c *Call) readIntent(i *intent) {
 	for k := range c.Form.All() {
 		p := &c.Form.All()[k]
@@ -154,7 +154,7 @@ func (c *Call) readIntent(i *intent) {
 		}
 		i.sent |= 1 << n
 		noted := len(c.fields)
-		if !c.twice(&instructions[n]) {
+		if !c.rejectDuplicate(&instructions[n]) {
 			c.readInstruction(i, n, p)
 		}
 		if len(c.fields) > noted {
@@ -163,8 +163,8 @@ func (c *Call) readIntent(i *intent) {
 	}
 }
 
-// twice records an instruction that is given under two names, and reports whether it is.
-func (c *Call) twice(x *instruction) bool {
+// rejectDuplicate returns true after adding a field error for an instruction under two names.
+func (c *Call) rejectDuplicate(x *instruction) bool {
 	first := ""
 	for i := range 1 + len(x.aliases) {
 		name := x.name
@@ -176,7 +176,7 @@ func (c *Call) twice(x *instruction) bool {
 		case given && first == "":
 			first = name
 		case given:
-			c.bad(first, givenTwice(name))
+			c.addError(first, givenTwice(name))
 			return true
 		}
 	}
@@ -222,12 +222,12 @@ func (c *Call) readInstruction(i *intent, n int, p *params.Param) {
 	case selfTrade:
 		i.mode = selfTradeOf(c.word(n, p))
 	default:
-		c.bad(string(p.Name), FieldNotOffered)
+		c.addError(string(p.Name), FieldNotOffered)
 	}
 }
 
-// word returns the index of a value among the words of its instruction. It records any other value,
-// and returns -1.
+// word returns the index of a value among the words of its instruction. It returns -1 after adding
+// a field error for any other value.
 func (c *Call) word(n int, p *params.Param) int {
 	x := &instructions[n]
 	if isScalar(p) {
@@ -237,7 +237,7 @@ func (c *Call) word(n int, p *params.Param) int {
 			}
 		}
 	}
-	c.bad(string(p.Name), fieldChoice+" It must be "+x.choices+".")
+	c.addError(string(p.Name), fieldChoice+" It must be "+x.choices+".")
 	return -1
 }
 

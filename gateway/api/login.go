@@ -10,7 +10,7 @@ import (
 	"exchange/gateway/params"
 )
 
-// Failures of a socket's login alone. All others are those of Failures.
+// Failures that only a socket's login has. All others are in Failures.
 var (
 	NoChallenge = &Failure{Name: "NoChallenge", Status: 401,
 		Detail: "There is no challenge for this socket, or it is too old: ask for one."}
@@ -24,8 +24,8 @@ var (
 		Detail: "Another socket of the key has ended this one."}
 )
 
-// LoggedInAs answers with the rights of a key, which a socket now holds, the name of its account,
-// and, for a session, the seconds from its end to the cancels.
+// LoggedInAs writes the answer of a login: the key's rights, its account's name and, with a
+// session, the seconds from the session's end to its cancels.
 func (c *Call) LoggedInAs(key *directory.Key, s *actors.Session) {
 	b := append(c.body[:0], `{"permissions":[`...)
 	first := true
@@ -56,21 +56,21 @@ func (c *Call) Text(name string) string {
 
 const cancelOnDisconnect = "cancel_on_disconnect"
 
-// mostDisconnect is the longest time from the end of a key's last socket to its cancels, in
-// seconds.
+// mostDisconnect is the maximum of cancel_on_disconnect, in seconds from the end of a key's last
+// socket to the cancels.
 const mostDisconnect = 60
 
-// Session reads from a login's fields, of the call's key, which orders the end of its socket
-// cancels; nil: none. ok is false if the call is answered. A filter without the seconds is refused:
-// the client would believe itself protected.
+// Session reads from a login's fields which orders the end of the socket cancels; nil: none. It
+// returns false after writing an error response. A filter without cancel_on_disconnect is refused,
+// because its client would believe itself protected.
 func (c *Call) Session() (s *actors.Session, ok bool) {
 	if _, asked := c.Form.Get(cancelOnDisconnect); !asked {
 		for _, name := range []string{"pair", "type", clientIDPrefix} {
 			if _, given := c.Form.Get(name); given {
-				c.bad(name, "Only with "+cancelOnDisconnect+".")
+				c.addError(name, "Only with "+cancelOnDisconnect+".")
 			}
 		}
-		return nil, !c.badFields()
+		return nil, !c.failOnBadFields()
 	}
 	if c.Key.Permissions&event.PermissionTrade == 0 {
 		c.Fail(NotPermitted, PermissionName(event.PermissionTrade))
@@ -80,34 +80,35 @@ func (c *Call) Session() (s *actors.Session, ok bool) {
 	if text, given := c.field(cancelOnDisconnect); given {
 		n, whole := Integer(text)
 		if s.Seconds = uint32(n); !whole || n > mostDisconnect {
-			c.bad(cancelOnDisconnect, FieldInteger+" It must be 0 to "+
+			c.addError(cancelOnDisconnect, FieldInteger+" It must be 0 to "+
 				strconv.Itoa(mostDisconnect)+".")
 		}
 	}
-	return s, !c.badFields()
+	return s, !c.failOnBadFields()
 }
 
-// BeginSession makes the end of a session of the call's key cancel orders from now on. False: the
-// call is answered. Its failure may be OutcomeUnknown.
+// BeginSession begins a session of the call's key, whose end will cancel orders. It returns false
+// after writing an error response, which may be OutcomeUnknown.
 func (c *Call) BeginSession(s *actors.Session, g actors.Gate) bool {
-	return c.changed(actors.NewSession(c.Key, s).Through(g), "Log in again.")
+	return c.finishSession(actors.NewSession(c.Key, s).Through(g), "Log in again.")
 }
 
-// LeaveSession makes the end of a session of a key cancel nothing; otherwise as BeginSession.
+// LeaveSession ends a session of a key without cancels. Errors are those of BeginSession.
 func (c *Call) LeaveSession(key *directory.Key, s *actors.Session, g actors.Gate) bool {
-	return c.changed(actors.NewLeave(key, s.Number).Through(g),
+	return c.finishSession(actors.NewLeave(key, s.Number).Through(g),
 		"This socket is logged out; its orders may be cancelled.")
 }
 
-// changed carries out a change of a session. False: the call is answered.
-func (c *Call) changed(change *actors.Command, hint string) bool {
+// finishSession executes a command about a session. It returns false after writing an error
+// response.
+func (c *Call) finishSession(change *actors.Command, hint string) bool {
 	err := c.commands.Confirmed() // another process would not have the session
 	var cmd *actors.Command
 	if err == nil {
 		cmd, err = c.commands.Do(change)
 	}
 	if err != nil {
-		c.settingUnknown(err, hint)
+		c.failSetting(err, hint)
 		return false
 	}
 	defer cmd.Free()
@@ -115,16 +116,16 @@ func (c *Call) changed(change *actors.Command, hint string) bool {
 		return true
 	}
 	for _, f := range cmd.Faults() {
-		c.bad(f.Field, f.Text)
+		c.addError(f.Field, f.Text)
 	}
-	if !c.badFields() {
-		c.refused(cmd, orderShape{})
+	if !c.failOnBadFields() {
+		c.failRefused(cmd, orderShape{})
 	}
 	return false
 }
 
-// BadField answers that one field is bad.
+// BadField writes the response for one bad field.
 func (c *Call) BadField(name, text string) {
-	c.bad(name, text)
-	c.badFields()
+	c.addError(name, text)
+	c.failOnBadFields()
 }

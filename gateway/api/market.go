@@ -12,7 +12,7 @@ func (c *Call) currencies() { c.body = append(c.body, c.api.currencies...) }
 
 func (c *Call) pairs() {
 	first, second := c.currency("currency1"), c.currency("currency2")
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	b, config := append(c.body, '['), c.api.configured.Load()
@@ -32,7 +32,7 @@ func (c *Call) pairs() {
 const everyLevel = 1 << 40
 
 func (c *Call) orderBook() {
-	pair := c.public.Pair([]byte(c.Names.Pair))
+	pair := c.public.Pair([]byte(c.Path.Pair))
 	if pair == nil {
 		c.Fail(NotFound, "")
 		return
@@ -42,12 +42,12 @@ func (c *Call) orderBook() {
 	if c.flag(&c.Query, "group") {
 		kind = committed.ViewLevels
 	}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	v, err := c.public.View(kind, pair, 0, buy, sell)
 	if err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	c.updateID, c.isBook = v.UpdateID, true
@@ -143,14 +143,14 @@ func (c *Call) tradePage(q *committed.TradeQuery) {
 	// Ids and times ascend together, and in the order of commits, within a pair only.
 	for _, name := range [...]string{"after", "since", "until"} {
 		if _, ok := c.Query.Get(name); ok {
-			c.bad(name, FieldNeedsPair)
+			c.addError(name, FieldNeedsPair)
 		}
 	}
 }
 
 func (c *Call) trades() {
 	q := committed.TradeQuery{Pair: c.everPair()}
-	if c.tradePage(&q); c.badFields() {
+	if c.tradePage(&q); c.failOnBadFields() {
 		return
 	}
 	list, err := c.public.Trades(c.readingClient(), q)

@@ -14,15 +14,15 @@ type Operation struct {
 	// Private operations need a signed call, by a key with this permission.
 	Private    bool
 	Permission uint8
-	Signable   bool // public; a signed call is private, and shows more
+	Signable   bool // public; a signed call is private, and its answer has more
 	Reads      bool // a signed call changes nothing but its key's nonce
-	Cancels    bool // it takes something back, and has its own limit
-	// tokens of a call from the limits of commands and of cancels; nil: one of its own
+	Cancels    bool // rate-limited as a cancel
+	// Tokens returns a call's tokens from the limits of commands and of cancels. nil: one token.
 	Tokens func(*Call) (commands, cancels int)
-	Probe  bool // it shows the state of the service, and has its own limit
-	Now    bool // its answer is of this moment: a returning page must not show an older one
-	Early  bool // it answers even before there is an API
-	leads  bool // only the leader answers it
+	Probe  bool // rate-limited as a probe of this process
+	Now    bool // the answer must not be cached
+	Early  bool // served even while there is no API
+	leads  bool // served only by the leader
 }
 
 // Operations is the table of all operations. A path has at most one of each method.
@@ -87,8 +87,8 @@ func batch(path string, run func(*Call), tokens func(*Call) (int, int)) Operatio
 	return o
 }
 
-// Refusal returns the failure of a private operation for a key, and its about; nil: the key may use
-// the operation now.
+// Refusal returns why a key may not use a private operation now, and the failure's about; nil: it
+// may.
 func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 	switch {
 	case key.Permissions&o.Permission == 0:
@@ -99,9 +99,9 @@ func (o *Operation) Refusal(key *directory.Key) (f *Failure, about string) {
 	return nil, ""
 }
 
-// Refused answers a call whose key, by this node's state, may not use its operation, and reports
-// whether it did. It checks again after all that was acknowledged.
-func (c *Call) Refused(o *Operation) bool {
+// RecheckRefusal waits until this node has every acknowledged change, and checks the key again. It
+// returns true after writing an error response.
+func (c *Call) RecheckRefusal(o *Operation) bool {
 	if err := c.commands.AwaitCurrent(); err != nil {
 		c.FailWith(err)
 		return true
@@ -122,10 +122,10 @@ func (c *Call) health() { c.body = append(c.body, `{"status":"alive"}`...) }
 
 func (c *Call) readiness() { c.whileReady("ready") }
 
-// leadership is readiness of the leader.
+// leadership is readiness, served only by the leader.
 func (c *Call) leadership() { c.whileReady("leads") }
 
-// whileReady answers with a status while the API is ready.
+// whileReady writes a status if the API is ready.
 func (c *Call) whileReady(status string) {
 	if err := c.api.Ready(); err != nil {
 		c.FailWith(err)

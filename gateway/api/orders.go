@@ -13,28 +13,28 @@ import (
 	"exchange/gateway/encode"
 )
 
-// A step is a client's instruction to the engine in two halves. prepare reads its fields and makes
-// its command, which changes nothing yet; finish answers with the command's outcome. A batch
-// prepares many at once.
-type step struct {
-	prepare func(*Call) *actors.Command // nil: the call is answered
+// A commandHandler handles one kind of command in two halves. prepare reads the fields and makes
+// the command without sending it. finish writes the response for the outcome. A batch prepares
+// all its commands before it sends them.
+type commandHandler struct {
+	prepare func(*Call) *actors.Command // returns nil after writing an error response
 	finish  func(*Call, *actors.Command)
 }
 
 var (
-	placing    = step{(*Call).prepareOrder, (*Call).finishOrder}
-	amending   = step{(*Call).prepareAmend, (*Call).finishAmend}
-	cancelling = step{(*Call).prepareCancel, (*Call).finishCancel}
+	placing    = commandHandler{(*Call).prepareOrder, (*Call).finishOrder}
+	amending   = commandHandler{(*Call).prepareAmend, (*Call).finishAmend}
+	cancelling = commandHandler{(*Call).prepareCancel, (*Call).finishCancel}
 )
 
-// A target is the object of a command, for its answer.
+// A target is the order of a command, for its answer.
 type target struct {
-	order    uint64         // to change; 0: the one with clientID, or a new one
-	clientID event.ClientID // of it
+	order    uint64         // id to change; 0: the order with clientID, or a new one
+	clientID event.ClientID // of the order; zero: none
 	shape    orderShape     // of a new order
 }
 
-// An orderShape describes the order that a refusal is about.
+// An orderShape is the side and pair of an order, for the text of a refusal.
 type orderShape struct {
 	side trading.Side
 	pair string // name
@@ -44,22 +44,22 @@ func (c *Call) placeOrder()  { c.carryOut(&placing) }
 func (c *Call) cancelOrder() { c.carryOut(&cancelling) }
 func (c *Call) amendOrder()  { c.carryOut(&amending) }
 
-// carryOut sends one command and answers with its outcome.
-func (c *Call) carryOut(s *step) {
-	may := c.commands.Writable
-	if s == &cancelling {
-		may = c.commands.Cancelling
+// carryOut sends one command and writes the response for its outcome.
+func (c *Call) carryOut(h *commandHandler) {
+	check := c.commands.Writable
+	if h == &cancelling {
+		check = c.commands.Cancelling
 	}
-	if err := may(); err != nil {
+	if err := check(); err != nil {
 		c.FailWith(err)
 		return
 	}
-	cmd := s.prepare(c)
+	cmd := h.prepare(c)
 	if cmd == nil {
 		return
 	}
 	cmd, err := c.do(cmd)
-	c.end(s, cmd, err)
+	c.finishCommand(h, cmd, err)
 }
 
 // do sends a command, and waits for its outcome.
@@ -67,23 +67,23 @@ func (c *Call) do(cmd *actors.Command) (*actors.Command, error) {
 	return c.commands.Do(cmd.Through(c.Gate))
 }
 
-// end answers for a completed command, and frees it, or for one without an outcome.
-func (c *Call) end(s *step, cmd *actors.Command, err error) {
+// finishCommand writes the response for a completed command, and frees it, or for its error.
+func (c *Call) finishCommand(h *commandHandler, cmd *actors.Command, err error) {
 	if err != nil {
-		c.commandFailed(err, c.target.clientID)
+		c.failCommand(err, c.target.clientID)
 		return
 	}
-	s.finish(c, cmd)
+	h.finish(c, cmd)
 	cmd.Free()
 }
 
 func (c *Call) prepareOrder() *actors.Command {
-	w, ok := c.checkedOrder()
+	req, ok := c.readOrder()
 	if !ok {
 		return nil
 	}
-	c.target = target{clientID: w.ClientID, shape: orderShape{w.Side, w.Pair.Name}}
-	return actors.NewOrder(c.Key, c.Nonce, &w)
+	c.target = target{clientID: req.ClientID, shape: orderShape{req.Side, req.Pair.Name}}
+	return actors.NewOrder(c.Key, c.Nonce, &req)
 }
 
 func (c *Call) finishOrder(cmd *actors.Command) {
@@ -91,58 +91,58 @@ func (c *Call) finishOrder(cmd *actors.Command) {
 		c.Status = 201
 		c.body = appendPlaced(c.body, cmd.Record())
 	} else {
-		c.refused(cmd, c.target.shape)
+		c.failRefused(cmd, c.target.shape)
 	}
 }
 
-// checkedOrder reads an order, and checks it against all rules that need neither its wallet nor its
-// book. False: the call is answered.
-func (c *Call) checkedOrder() (w actors.OrderRequest, ok bool) {
-	w = c.orderRequest()
+// readOrder reads an order, and checks it against all rules that need neither its wallet nor its
+// book. It returns false after writing an error response.
+func (c *Call) readOrder() (req actors.OrderRequest, ok bool) {
+	req = c.orderRequest()
 	switch {
-	case c.badFields():
-	case w.Pair.Halted():
-		c.Fail(PairHalted, w.Pair.Name)
-	case w.Price == 0:
-		ok = c.worstPrice(&w)
+	case c.failOnBadFields():
+	case req.Pair.Halted():
+		c.Fail(PairHalted, req.Pair.Name)
+	case req.Price == 0:
+		ok = c.setWorstPrice(&req)
 	default:
 		ok = true
 	}
-	return w, ok
+	return req, ok
 }
 
-// orderRequest reads and checks the fields of an order. It records each bad field. A market order
-// without a price has none yet.
+// orderRequest reads the fields of an order, and adds a field error for each bad one. The price of
+// a market order stays 0.
 func (c *Call) orderRequest() actors.OrderRequest {
-	var w actors.OrderRequest
+	var req actors.OrderRequest
 	if text, ok := c.field("pair"); ok {
-		if w.Pair = c.public.Pair(text); w.Pair == nil {
-			c.bad("pair", FieldPair)
+		if req.Pair = c.public.Pair(text); req.Pair == nil {
+			c.addError("pair", FieldPair)
 		}
 	}
-	w.Side = c.orderSide()
+	req.Side = c.orderSide()
 	if c.instructed() {
-		c.specialOrder(&w)
+		c.specialOrder(&req)
 	} else {
-		c.price(&w)
-		c.amount(&w)
+		c.price(&req)
+		c.amount(&req)
 	}
-	w.ClientID = c.clientID(&c.Form)
-	return w
+	req.ClientID = c.clientID(&c.Form)
+	return req
 }
 
-// orderSide reads the side of an order. It records a bad one.
+// orderSide reads the side of an order. It adds a field error for a bad one.
 func (c *Call) orderSide() (side trading.Side) {
 	if text, ok := c.field("type"); ok {
 		if side = sideOf(text); side == 0 {
-			c.bad("type", fieldChoice+" It must be buy or sell.")
+			c.addError("type", fieldChoice+" It must be buy or sell.")
 		}
 	}
 	return side
 }
 
-// price reads the price of an order. It records one that the pair does not take.
-func (c *Call) price(w *actors.OrderRequest) {
+// price reads the price of an order. It adds a field error for one that the pair's rules forbid.
+func (c *Call) price(req *actors.OrderRequest) {
 	text, ok := c.field("price")
 	if !ok {
 		return
@@ -154,17 +154,18 @@ func (c *Call) price(w *actors.OrderRequest) {
 		fault = err.Error()
 	case p == 0:
 		fault = FieldPositive
-	case w.Pair != nil:
-		fault = w.Pair.PriceFault(p)
+	case req.Pair != nil:
+		fault = req.Pair.PriceFault(p)
 	}
 	if fault != "" {
-		c.bad("price", fault)
+		c.addError("price", fault)
 	}
-	w.Price = p
+	req.Price = p
 }
 
-// amount reads the amount of an order, after its price. It records one that the pair does not take.
-func (c *Call) amount(w *actors.OrderRequest) {
+// amount reads the amount of an order, after its price. It adds a field error for one that the
+// pair's rules forbid.
+func (c *Call) amount(req *actors.OrderRequest) {
 	text, ok := c.field("amount")
 	if !ok {
 		return
@@ -176,44 +177,44 @@ func (c *Call) amount(w *actors.OrderRequest) {
 		fault = err.Error()
 	case a == 0:
 		fault = FieldPositive
-	case w.Pair == nil:
+	case req.Pair == nil:
 	default:
-		if fault = w.Pair.AmountFault(a); fault == "" && w.Price > 0 {
-			fault = w.Pair.ValueFault(w.Price, a)
+		if fault = req.Pair.AmountFault(a); fault == "" && req.Price > 0 {
+			fault = req.Pair.ValueFault(req.Price, a)
 		}
 	}
 	if fault != "" {
-		c.bad("amount", fault)
+		c.addError("amount", fault)
 		return
 	}
-	w.Amount = a
+	req.Amount = a
 }
 
-// field returns the text of a required parameter of the body. It records a parameter that is
-// missing or no scalar, and returns false.
+// field returns the text of a required parameter of the body. It returns false after adding a field
+// error for a parameter that is missing or no scalar.
 func (c *Call) field(name string) ([]byte, bool) {
 	p, ok := c.Form.Get(name)
 	switch {
 	case !ok:
-		c.bad(name, FieldRequired)
+		c.addError(name, FieldRequired)
 	case !isScalar(p):
-		c.bad(name, fieldNotScalar)
+		c.addError(name, fieldNotScalar)
 	default:
 		return p.Value, true
 	}
 	return nil, false
 }
 
-// commandFailed answers for a command without an outcome.
-func (c *Call) commandFailed(err error, id event.ClientID) {
+// failCommand writes the response for a command's error. id is its client order id; zero: none.
+func (c *Call) failCommand(err error, id event.ClientID) {
 	if !errors.Is(err, committed.ErrTimeout) {
-		c.readFailed(err) // it reached no wallet, as a refused read
+		c.failRead(err) // it reached no wallet, as a refused read
 		return
 	}
 	hint := " GET /api/v1/orders/own/ shows what there is."
 	if !id.IsZero() {
 		hint = " GET /api/v1/orders/own/?client_order_id=" + id.String() +
-			" shows whether it is in."
+			" shows whether the order was accepted."
 	}
 	c.Fail(OutcomeUnknown, hint)
 }
@@ -266,26 +267,26 @@ func appendAccepted(b []byte, rec *event.Record) []byte {
 	return append(b, ']')
 }
 
-// refused answers for a command whose refusal is in the journal.
-func (c *Call) refused(cmd *actors.Command, of orderShape) {
+// failRefused writes the response for a command whose refusal is in the journal.
+func (c *Call) failRefused(cmd *actors.Command, shape orderShape) {
 	switch reason := cmd.Record().Refusal.Reason; reason {
 	case event.RefusedNonce:
-		c.wrongNonce(cmd.LastNonce())
+		c.failWrongNonce(cmd.LastNonce())
 	case event.RefusedKey:
 		c.Fail(Unauthenticated, "")
 	case event.RefusedFunds:
 		currency, missing := cmd.Shortfall()
-		c.outOfFunds(cmd.Record().TimeUs, currency, missing)
+		c.failOutOfFunds(cmd.Record().TimeUs, currency, missing)
 	case event.RefusedClientID:
-		c.idTaken(cmd.TakenBy())
+		c.failIDTaken(cmd.TakenBy())
 	case event.RefusedAccountLimit:
 		c.Fail(TooManyOpenOrders, "")
 	case event.RefusedAccountBookLimit:
-		c.Fail(TooManyInBook, of.pair)
+		c.Fail(TooManyInBook, shape.pair)
 	case event.RefusedBookLimit:
-		c.Fail(BookFull, of.pair)
+		c.Fail(BookFull, shape.pair)
 	case event.RefusedHalted:
-		c.Fail(PairHalted, of.pair)
+		c.Fail(PairHalted, shape.pair)
 	case event.RefusedFrozen:
 		c.Fail(AccountFrozen, "")
 	case event.RefusedHeld:
@@ -293,7 +294,7 @@ func (c *Call) refused(cmd *actors.Command, of orderShape) {
 	case event.RefusedWithdrawalLimit:
 		c.Fail(TooManyWithdrawals, "")
 	default:
-		if !c.refusedByMarket(cmd, of) {
+		if !c.failMarketRefused(cmd, shape) {
 			c.Cause = errors.New("BUG: a command was refused for reason " +
 				strconv.Itoa(int(reason)))
 			c.Fail(InternalError, "")
@@ -301,27 +302,28 @@ func (c *Call) refused(cmd *actors.Command, of orderShape) {
 	}
 }
 
-// refusedByMarket is refused for a book's reasons. False: it is none of them.
-func (c *Call) refusedByMarket(cmd *actors.Command, of orderShape) bool {
+// failMarketRefused writes the response for a refusal by the book. It returns false, without
+// writing, for any other reason.
+func (c *Call) failMarketRefused(cmd *actors.Command, shape orderShape) bool {
 	at := cmd.Record().TimeUs
 	switch cmd.Record().Refusal.Reason {
 	case event.RefusedPriceBand:
-		c.beyondBand(at, of.side, cmd.Bound())
+		c.failPriceBand(at, shape.side, cmd.Bound())
 	case event.RefusedWouldTrade:
 		c.forbid(WouldTrade, at, "")
 	case event.RefusedWouldTrigger:
 		c.forbid(WouldTrigger, at, cmd.Bound().String())
 	case event.RefusedStopLimit:
-		c.forbid(TooManyStops, at, of.pair)
+		c.forbid(TooManyStops, at, shape.pair)
 	case event.RefusedGTDLimit:
-		c.forbid(TooManyGTD, at, of.pair)
+		c.forbid(TooManyGTD, at, shape.pair)
 	default:
 		return false
 	}
 	return true
 }
 
-// forbid answers that the market does not allow a command; about replaces the %s of the text.
+// forbid writes the response for a MarketRefusal; about replaces the %s of its text.
 func (c *Call) forbid(why *MarketRefusal, timeUs int64, about string) {
 	b := encode.Seconds(append(c.body[:0], `{"date":`...), timeUs)
 	b = encode.Text(append(b, `,"error":`...), why.About(about))
@@ -329,8 +331,9 @@ func (c *Call) forbid(why *MarketRefusal, timeUs int64, about string) {
 	c.Status, c.body = 400, b
 }
 
-// beyondBand answers that the price of an order of a side is worse than the bound of its band.
-func (c *Call) beyondBand(timeUs int64, side trading.Side, bound money.Price) {
+// failPriceBand writes the response for a price outside the price band: above bound for a buy,
+// below it for a sell.
+func (c *Call) failPriceBand(timeUs int64, side trading.Side, bound money.Price) {
 	about := "most "
 	if side == trading.Sell {
 		about = "least "
@@ -338,28 +341,28 @@ func (c *Call) beyondBand(timeUs int64, side trading.Side, bound money.Price) {
 	c.forbid(PriceBand, timeUs, about+bound.String())
 }
 
-// outOfFunds answers that an account cannot pay for its order.
-func (c *Call) outOfFunds(timeUs int64, currency uint16, missing money.Balance) {
+// failOutOfFunds writes the response for an account that cannot pay for its order.
+func (c *Call) failOutOfFunds(timeUs int64, currency uint16, missing money.Balance) {
 	b := encode.Seconds(append(c.body[:0], `{"date":`...), timeUs)
 	b = missing.Append(append(b, `,"error":"Out of balance -`...))
 	b = append(append(append(b, ' '), c.public.CurrencyCode(currency)...), `"}`...)
 	c.Status, c.body = 400, b
 }
 
-// idTaken answers that another order has the client order id.
-func (c *Call) idTaken(by uint64) {
-	c.bad(clientIDName, "Already used by order "+strconv.FormatUint(by, 10))
-	c.badFields()
+// failIDTaken writes the response for a client order id that the order by already has.
+func (c *Call) failIDTaken(by uint64) {
+	c.addError(clientIDName, "Already used by order "+strconv.FormatUint(by, 10))
+	c.failOnBadFields()
 }
 
 // prepareCancel makes the cancel of an open order, by its id or by the client order id.
 func (c *Call) prepareCancel() *actors.Command {
-	id, name := c.whichOrder()
-	if c.badFields() {
+	id, clientID := c.whichOrder()
+	if c.failOnBadFields() {
 		return nil
 	}
-	c.target = target{order: id, clientID: name}
-	return actors.NewCancel(c.Key, c.Nonce, id, name)
+	c.target = target{order: id, clientID: clientID}
+	return actors.NewCancel(c.Key, c.Nonce, id, clientID)
 }
 
 func (c *Call) finishCancel(cmd *actors.Command) {
@@ -369,32 +372,33 @@ func (c *Call) finishCancel(cmd *actors.Command) {
 		c.body = append(strconv.AppendUint(append(c.body, `{"order":`...), rec.Cancel.Order, 10),
 			'}')
 	case rec.Refusal.Reason != event.RefusedNotOpen:
-		c.refused(cmd, orderShape{})
+		c.failRefused(cmd, orderShape{})
 	default:
-		c.notOpen()
+		c.failNotOpen()
 	}
 }
 
-// whichOrder reads the order of a command: its id, or without one the client order id. It records a
-// bad one.
-func (c *Call) whichOrder() (id uint64, name event.ClientID) {
+// whichOrder reads the order of a command: its id, or without one the client order id. It adds a
+// field error for a bad one.
+func (c *Call) whichOrder() (id uint64, clientID event.ClientID) {
 	if _, ok := c.Form.Get("order"); !ok {
-		if name = c.clientID(&c.Form); !name.IsZero() || len(c.fields) > 0 {
-			return 0, name
+		if clientID = c.clientID(&c.Form); !clientID.IsZero() || len(c.fields) > 0 {
+			return 0, clientID
 		}
 	}
 	if text, ok := c.field("order"); ok {
 		if id, ok = Integer(text); !ok || id == 0 {
-			c.bad("order", FieldInteger)
+			c.addError("order", FieldInteger)
 		}
 	}
 	return id, event.ClientID{}
 }
 
-// notOpen answers why an order could not be changed, on the field that named it. The refusal is
-// durable, so the order's row has the reason. No earlier request of this key can still place an
-// order under the client order id.
-func (c *Call) notOpen() {
+// failNotOpen writes why an order could not be changed, as an error of the field that named the
+// order. The refusal is durable, so the order's row already shows whether it is done or cancelled.
+// The key's nonce was used, so no earlier request can still place an order with the client order
+// id.
+func (c *Call) failNotOpen() {
 	field, text := "order", "Order not found"
 	if c.target.order == 0 {
 		if field = clientIDName; !c.given(field) {
@@ -404,17 +408,17 @@ func (c *Call) notOpen() {
 	switch o, found, err := c.orderNamed(); {
 	case err != nil:
 		text = "Order is not open"
-	case !found, slices.Contains(c.later, o.ID): // there was none when the wallet checked
+	case !found, slices.Contains(c.laterOrders, o.ID): // a later item placed it, after the refusal
 	case o.Status == trading.StatusDone:
 		text = "Order already done"
 	case o.Status == trading.StatusCancelled:
 		text = "Order already cancelled"
 	}
-	c.bad(field, text)
-	c.badFields()
+	c.addError(field, text)
+	c.failOnBadFields()
 }
 
-// orderNamed returns the order that the call's command names.
+// orderNamed returns the order of c.target.
 func (c *Call) orderNamed() (o committed.Order, found bool, err error) {
 	if c.target.order != 0 {
 		return c.public.OrderOf(c.Key.Account.ID, c.target.order)
@@ -428,24 +432,24 @@ func (c *Call) given(name string) bool {
 	return ok
 }
 
-// cancelAllOrders cancels all open orders of the account that pass the filters. A filter is
-// required, because a signature without any parameter is the signature of each GET of the key.
+// cancelAllOrders cancels all open orders of the account that match the filters. A filter is
+// required: without parameters, a request would have the signature of every GET of the key.
 func (c *Call) cancelAllOrders() {
 	if err := c.commands.Cancelling(); err != nil {
 		c.FailWith(err)
 		return
 	}
 	f := c.cancelFilter()
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	cmd, err := c.do(actors.NewCancelAll(c.Key, c.Nonce, f))
 	switch {
 	case err != nil:
-		c.commandFailed(err, event.ClientID{})
+		c.failCommand(err, event.ClientID{})
 		return
 	case cmd.Outcome() == actors.Refused && cmd.Record().Refusal.Reason != event.RefusedNoOrders:
-		c.refused(cmd, orderShape{})
+		c.failRefused(cmd, orderShape{})
 	default:
 		b := append(c.body, `{"orders":[`...)
 		for i, id := range cmd.CancelledOrders() {
@@ -459,22 +463,22 @@ func (c *Call) cancelAllOrders() {
 	cmd.Free()
 }
 
-// cancelFilter reads which orders to cancel. It records a bad or a missing filter.
+// cancelFilter reads which orders to cancel. It adds a field error for a bad or a missing filter.
 func (c *Call) cancelFilter() actors.CancelFilter {
 	filtered := c.given("pair") || c.given("type") || c.given(clientIDPrefix)
 	noted := len(c.fields)
 	if all := c.flag(&c.Form, "all"); !all && !filtered && len(c.fields) == noted {
-		c.bad("all", FieldRequired)
+		c.addError("all", FieldRequired)
 	}
 	return c.orderFilter()
 }
 
-// orderFilter reads filters of open orders. It records bad ones.
+// orderFilter reads filters of open orders. It adds a field error for each bad one.
 func (c *Call) orderFilter() (f actors.CancelFilter) {
 	if _, ok := c.Form.Get("pair"); ok {
 		if text, ok := c.field("pair"); ok {
 			if f.Pair = c.public.Pair(text); f.Pair == nil {
-				c.bad("pair", FieldPair)
+				c.addError("pair", FieldPair)
 			}
 		}
 	}

@@ -17,8 +17,8 @@ func AppendOwnOrder(b []byte, p *actors.Public, o *committed.Order) []byte {
 	return appendOrder(b, o, p.Market(o.Pair).Name)
 }
 
-// AppendOwnTrade writes a row of exchanges/own. both: of a trade of the account with itself it has
-// the maker's half, too.
+// AppendOwnTrade writes a row of exchanges/own. With both, the row of a trade of the account with
+// itself also has the maker's order and fee.
 func AppendOwnTrade(b []byte, p *actors.Public, t *committed.OwnTrade, both bool) []byte {
 	mine, fee := t.TakerSide, t.TakerFee
 	if t.Maker {
@@ -65,8 +65,8 @@ func AppendHolding(b []byte, currency string, h ledger.Holding) []byte {
 	return append(appendBalance(b, "reserve", h.Reserve), '}')
 }
 
-// WholeNumber returns the number of an optional member of a private event's fields, 0 without it;
-// false: bad, and the call is answered.
+// WholeNumber parses an optional member of a private event's fields, 0 if text is empty. It returns
+// false after writing an error response.
 func (c *Call) WholeNumber(name string, text []byte) (uint64, bool) {
 	if len(text) == 0 {
 		return 0, true
@@ -78,5 +78,5 @@ func (c *Call) WholeNumber(name string, text []byte) (uint64, bool) {
 	return n, ok
 }
 
-// FailRead answers for a read without an answer.
-func (c *Call) FailRead(err error) { c.readFailed(err) }
+// FailRead writes the response for a read's error.
+func (c *Call) FailRead(err error) { c.failRead(err) }

@@ -13,11 +13,11 @@ import (
 // candles. Below it packing costs more than it saves.
 const leastPacked = 16 << 10
 
-// mostPacked is the size in bytes of the largest one: packing takes memory that no Budget counts,
-// and 5 ns for each byte.
+// mostPacked is the size in bytes of the largest packed answer: packing takes memory outside the
+// Budget, and 5 ns for each byte.
 const mostPacked = 2 << 20
 
-// packLevel is the level of gzip: 720 candles of 75 KB take 0.4 ms and become 19 KB. Level 6 takes
+// packLevel is the gzip level: 720 candles of 75 KB take 0.4 ms and become 19 KB. Level 6 takes
 // 0.95 ms for 18 KB.
 const packLevel = gzip.BestSpeed + 1
 
@@ -31,17 +31,17 @@ var gzipWriters = sync.Pool{New: func() any {
 }}
 
 // IsBulky reports whether a public answer is large enough to be packed for a client that takes
-// gzip. Private answers never are: their size would reveal the parts that repeat the request.
+// gzip. Private answers are never packed: their size would reveal the parts that repeat the
+// request.
 func (c *Call) IsBulky() bool {
 	size := len(c.body) + lengthOf(c.pieces)
 	return c.Status == fasthttp.StatusOK && c.Key == nil && leastPacked <= size &&
 		size <= mostPacked
 }
 
-// Pack packs an answer that IsBulky, by gzip. The answer of one state of a book or a chart is
-// packed once for all clients.
+// Pack compresses an answer that IsBulky, by gzip: once for each state of a book or a chart.
 func (c *Call) Pack() {
-	plain, pieces := c.body, slices.Clone(c.pieces) // another client's call may pack them
+	plain, pieces := c.body, slices.Clone(c.pieces) // pack may run in another client's call
 	pack := sync.OnceValue(func() *text {
 		if len(pieces) > 0 {
 			plain = make([]byte, 0, lengthOf(pieces))
@@ -64,7 +64,8 @@ func (c *Call) Pack() {
 	c.body, c.pieces = c.body[:0], append(c.pieces[:0], piece{t.json, t})
 }
 
-// pack returns the packer of an answer of a view: of an earlier identical request, or a new one.
+// pack returns the packer of an earlier identical request for the view; otherwise it keeps and
+// returns pack.
 func (s *shownView) pack(what span, pack func() *text) func() *text {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 func (c *Call) tradingSettings() {
 	var q committed.TradingSettings
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	c.body = appendSettings(c.body, q.SelfTrade)
@@ -25,20 +25,20 @@ func (c *Call) setTradingSettings() {
 	}
 	var i intent
 	if c.readIntent(&i); !i.has(selfTrade) {
-		c.bad("self_trade", FieldRequired)
+		c.addError("self_trade", FieldRequired)
 	}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	cmd, err := c.do(actors.NewSettings(c.Key, c.Nonce, i.mode))
 	if err != nil {
-		c.settingUnknown(err, "GET /api/v1/trading-settings/ shows what is set.")
+		c.failSetting(err, "GET /api/v1/trading-settings/ shows what is set.")
 		return
 	}
 	if cmd.Outcome() == actors.Accepted {
 		c.body = appendSettings(c.body, i.mode)
 	} else {
-		c.refused(cmd, orderShape{})
+		c.failRefused(cmd, orderShape{})
 	}
 	cmd.Free()
 }

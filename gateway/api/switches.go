@@ -10,7 +10,7 @@ import (
 	"exchange/gateway/encode"
 )
 
-// The dead man's switch of a key: it cancels orders unless the client calls again in time.
+// The dead man's switch of a key cancels orders unless the client calls again in time.
 
 // LeastSwitch is the shortest time of a switch, in seconds.
 const LeastSwitch = 5
@@ -22,18 +22,18 @@ func (c *Call) cancelAfter() {
 		return
 	}
 	seconds, f := c.switchTimeout(), c.orderFilter()
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	cmd, err := c.do(actors.NewSwitch(c.Key, c.Nonce, seconds, f))
 	if err != nil {
-		c.settingUnknown(err, "GET /api/v1/order-cancel-after/ shows what is set.")
+		c.failSetting(err, "GET /api/v1/order-cancel-after/ shows what is set.")
 		return
 	}
 	if cmd.Outcome() == actors.Accepted {
 		c.body = c.appendSwitch(c.body, &cmd.Record().Switch, c.commands.SwitchFires(cmd))
 	} else {
-		c.refused(cmd, orderShape{})
+		c.failRefused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
@@ -46,7 +46,7 @@ func (c *Call) switchTimeout() uint32 {
 	}
 	n, ok := Integer(text)
 	if !ok || n > event.MaxSwitchSeconds || n > 0 && n < LeastSwitch {
-		c.bad("timeout", FieldInteger+" It must be 0, or "+strconv.Itoa(LeastSwitch)+" to "+
+		c.addError("timeout", FieldInteger+" It must be 0, or "+strconv.Itoa(LeastSwitch)+" to "+
 			strconv.Itoa(event.MaxSwitchSeconds)+".")
 		return 0
 	}
@@ -57,14 +57,13 @@ func (c *Call) switchTimeout() uint32 {
 func (c *Call) cancelSwitch() {
 	q := committed.KeySwitch{Key: c.Key.Number}
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	c.body = c.appendSwitch(c.body, &q.Switch, c.public.SwitchFires(&q))
 }
 
-// appendSwitch writes a switch: its timeout, the time of its cancel, and the filter, unless it
-// cancels all.
+// appendSwitch writes a switch: its timeout, the time at which it fires, and its filter, if any.
 func (c *Call) appendSwitch(b []byte, s *event.Switch, firesUs int64) []byte {
 	if !s.Armed {
 		return append(b, `{"timeout":0,"cancel_at":null}`...)
@@ -83,8 +82,9 @@ func (c *Call) appendSwitch(b []byte, s *event.Switch, firesUs int64) []byte {
 	return append(b, '}')
 }
 
-// settingUnknown answers for a setting command without an outcome; hint says how to find out.
-func (c *Call) settingUnknown(err error, hint string) {
+// failSetting writes the response for a setting command's error. hint tells the client how to find
+// out an unknown outcome.
+func (c *Call) failSetting(err error, hint string) {
 	if errors.Is(err, committed.ErrTimeout) {
 		c.Fail(OutcomeUnknown, " "+hint)
 		return

@@ -14,8 +14,8 @@ type text struct {
 	json []byte
 
 	// The budget's mutex guards the rest.
-	answers int    // written from it and not yet sent
-	client  client // of the first of them
+	answers int    // answers that use the text and are not yet sent
+	client  client // of the first answer
 }
 
 // A piece of an answer.
@@ -48,10 +48,10 @@ func (c *Call) client() client {
 // A Budget bounds larger answers.
 const largeBytes = 64 << 10
 
-// End ends a call. A large answer takes room of the budget until its edge closes it. Without room
-// the call fails, unless must is set, because a command has been carried out. nil: the answer is
-// Body.
-func (c *Call) End(b *Budget, must bool) *Large {
+// End returns a large answer, which uses the budget until its edge closes it; nil: the answer is
+// Body. Beyond the budget the call fails with Overloaded, unless mustAnswer is set: a command was
+// executed.
+func (c *Call) End(b *Budget, mustAnswer bool) *Large {
 	switch {
 	case c.Status >= 300:
 		return nil
@@ -61,7 +61,7 @@ func (c *Call) End(b *Budget, must bool) *Large {
 	case lengthOf(c.pieces) <= largeBytes:
 		return nil
 	}
-	if pieces := slices.Clone(c.pieces); b.take(pieces, c.client(), must) {
+	if pieces := slices.Clone(c.pieces); b.take(pieces, c.client(), mustAnswer) {
 		return newLarge(b, pieces)
 	}
 	c.isBook = false
@@ -69,7 +69,7 @@ func (c *Call) End(b *Budget, must bool) *Large {
 	return nil
 }
 
-// Body returns an answer that is not large. A shared body never changes. Any other is valid until
+// Body returns an answer that is not large. A shared body is immutable; any other is valid until
 // the next use of the call.
 func (c *Call) Body() (json []byte, shared bool) {
 	switch {
@@ -85,11 +85,11 @@ func (c *Call) Body() (json []byte, shared bool) {
 	return c.body, false
 }
 
-// A Budget bounds the memory of large answers. They stay in memory until their clients have taken
-// them, for up to timing.write_timeout_ms. limits.answers_bytes is the bound for all clients
-// together. Otherwise some hundred connections that request deep books and read nothing would take
-// all memory. A text that several answers share counts once, for the account or address of the
-// first answer. Each of them has a quarter.
+// A Budget bounds the memory of large answers, which are held until the client has read them, for
+// up to timing.write_timeout_ms. limits.answers_bytes bounds all clients together. Otherwise some
+// hundred connections that request deep books and read nothing would use all memory. A text that
+// several answers share is charged once, to the account or address of the first answer. An account
+// or address may use a quarter of the budget.
 type Budget struct {
 	most int64 // bytes
 
@@ -107,9 +107,10 @@ func NewBudget(bytes int64) *Budget {
 // A client's share of a budget is 1/clientShare, for texts whose first answers are its own.
 const clientShare = 4
 
-// take records an answer for a client from some pieces, all of them or none. False: it would exceed
-// the budget. One answer is always possible, however large, and so is one that must be.
-func (b *Budget) take(pieces []piece, from client, must bool) bool {
+// take charges the pieces of an answer to a client, all of them or none. It returns false if they
+// would exceed the budget. A client's first answer is possible while the budget is empty, however
+// large, and an answer with mustAnswer always is.
+func (b *Budget) take(pieces []piece, from client, mustAnswer bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := int64(0)
@@ -119,7 +120,7 @@ func (b *Budget) take(pieces []piece, from client, must bool) bool {
 		}
 	}
 	share := b.shares[from]
-	if !must && more > 0 && (b.held > 0 && b.held+more > b.most ||
+	if !mustAnswer && more > 0 && (b.held > 0 && b.held+more > b.most ||
 		share > 0 && share+more > b.most/clientShare) {
 		return false
 	}
@@ -253,7 +254,7 @@ func (l *entries) encode(to int, entry func(b []byte, place int) []byte) {
 		b = entry(b, place)
 		l.ends = append(l.ends, uint32(len(b)))
 	}
-	// Pending answers keep the previous memory, which counts until they are sent.
+	// Pending answers keep the previous memory, which stays charged until they are sent.
 	if cap(b) != cap(l.text.json) {
 		l.text = new(text)
 	}

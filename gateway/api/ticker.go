@@ -18,7 +18,7 @@ type tickerList struct {
 
 func (c *Call) ticker() {
 	number := c.pair()
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	views := make([]*committed.View, 0, 16)
@@ -28,7 +28,7 @@ func (c *Call) ticker() {
 		}
 		v, err := c.public.View(committed.ViewTicker, p, 0, 0, 0)
 		if err != nil {
-			c.readFailed(err)
+			c.failRead(err)
 			return
 		}
 		if number != 0 {
@@ -68,21 +68,21 @@ const (
 
 // chart answers with candles, newest first.
 func (c *Call) chart() {
-	pair := c.public.Pair([]byte(c.Names.Pair))
-	frame, known := market.ParseFrame(c.Names.Timeframe)
+	pair := c.public.Pair([]byte(c.Path.Pair))
+	frame, known := market.ParseFrame(c.Path.Timeframe)
 	if pair == nil || !known {
 		c.Fail(NotFound, "")
 		return
 	}
 	limit := c.limit("limit", DefaultCandles, MaxCandles)
 	since, until := c.moment("since", true, 0), c.moment("until", false, noMoment)
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	chart, err := c.public.Candles(c.readingClient(), committed.ChartQuery{Pair: pair, Frame: frame,
 		Since: firstStart(frame, since), Until: until, Limit: limit})
 	if err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	v, from, to := chart.View, chart.From, chart.To
@@ -118,7 +118,7 @@ func firstStart(f market.Frame, since int64) int64 {
 }
 
 // moment returns a time in whole seconds: a fraction is rounded up or down. A time too large for a
-// number counts as absent.
+// number is ignored.
 func (c *Call) moment(name string, up bool, unset int64) int64 {
 	p, ok := c.Query.Get(name)
 	if !ok {
@@ -148,15 +148,15 @@ func (c *Call) momentUs(name string, up bool) int64 {
 // second is a second in the units of a parsed number.
 const second = int64(money.MaxRate)
 
-// instant parses seconds since 1970 as a number of units, rounded up or down. False: the time is
-// bad, which it records, or too large for a number.
+// instant parses seconds since 1970 as a number of units, rounded up or down. It returns false for
+// a time too large for a number, and after adding a field error for a bad one.
 func (c *Call) instant(name string, text []byte, unit int64, up bool) (n int64, ok bool) {
 	v, err := money.ParsePrice(text)
 	if errors.Is(err, money.ErrRange) { // some clients send milliseconds
 		return 0, false
 	}
 	if err != nil {
-		c.bad(name, err.Error()+" It is a time in seconds since 1970.")
+		c.addError(name, err.Error()+" It is a time in seconds since 1970.")
 		return 0, false
 	}
 	if n = int64(v) / unit; up && int64(v)%unit > 0 {

@@ -17,158 +17,164 @@ func (c *Call) testOrder() {
 		c.FailWith(err)
 		return
 	}
-	w, ok := c.checkedOrder()
+	req, ok := c.readOrder()
 	if !ok {
 		return
 	}
-	currency, need := needOf(&w)
-	q := committed.Means{Pair: w.Pair.Number, Currency: currency, Most: c.mostOpen(&w),
-		ClientID: w.ClientID, NowUs: time.Now().UnixMicro()}
+	currency, need := needOf(&req)
+	q := committed.Means{Pair: req.Pair.Number, Currency: currency, Most: c.mostOpen(&req),
+		ClientID: req.ClientID, NowUs: time.Now().UnixMicro()}
 	if err := c.public.Ask(&q, c.Key, c.Nonce); err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
-	if !c.mayPlace(&w, &q) {
+	if !c.checkWalletLimits(&req, &q) {
 		return
 	}
 	if need.Cmp(q.Available) > 0 {
-		c.outOfFunds(time.Now().UnixMicro(), currency, need.Sub(q.Available))
+		c.failOutOfFunds(time.Now().UnixMicro(), currency, need.Sub(q.Available))
 		return
 	}
-	if !c.inOwnBand(&w) {
+	if !c.checkOwnBand(&req) {
 		return
 	}
-	best, err := c.settlePrice(&w) // the wallet reserves the money before the book's turn
+	best, err := c.settlePrice(&req) // the wallet reserves the money before the book's turn
 	if err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
-	if !c.hasPlace(&w, &q.Book, best) {
+	if !c.checkBookLimits(&req, &q.Book, best) {
 		return
 	}
-	_, need = needOf(&w)
-	b := w.Price.Append(append(c.body, `{"valid":true,"price":`...))
+	_, need = needOf(&req)
+	b := req.Price.Append(append(c.body, `{"valid":true,"price":`...))
 	b = encode.Text(append(b, `,"reserve":{"currency":`...), c.public.CurrencyCode(currency))
 	b = appendBalance(b, "amount", need)
 	b = appendBalance(append(b, '}'), "available", q.Available)
-	if wouldTrade(&w, best) {
+	if wouldTrade(&req, best) {
 		c.body = append(b, `,"would_trade":true}`...)
 	} else {
 		c.body = append(b, `,"would_trade":false}`...)
 	}
 }
 
-// settlePrice brings a derived price within the band of the last price, as the book does, and
-// returns the best price on the other side; 0: none.
-func (c *Call) settlePrice(w *actors.OrderRequest) (best money.Price, err error) {
-	v, err := c.public.View(committed.ViewTicker, w.Pair, 0, 0, 0)
+// settlePrice limits a derived price to the band around the last price, as the book does. It
+// returns the best price of the other side; 0: none.
+func (c *Call) settlePrice(req *actors.OrderRequest) (best money.Price, err error) {
+	v, err := c.public.View(committed.ViewTicker, req.Pair, 0, 0, 0)
 	if err != nil {
 		return 0, err
 	}
-	if s := w.Special; s != nil && s.Derived && s.Trigger.When == 0 {
-		w.Price = w.Pair.WithinBand(w.Side, w.Price, v.Ticker.Last)
+	if s := req.Special; s != nil && s.Derived && s.Trigger.When == 0 {
+		req.Price = req.Pair.WithinBand(req.Side, req.Price, v.Ticker.Last)
 	}
-	return bestFor(w.Side, v), nil
+	return bestFor(req.Side, v), nil
 }
 
 // needOf returns the money that an order reserves, and its currency.
-func needOf(w *actors.OrderRequest) (currency uint16, need money.Balance) {
-	if w.Special != nil && w.Special.Quote != 0 {
-		return w.Pair.QuoteNumber, w.Special.Quote.Balance()
+func needOf(req *actors.OrderRequest) (currency uint16, need money.Balance) {
+	if req.Special != nil && req.Special.Quote != 0 {
+		return req.Pair.QuoteNumber, req.Special.Quote.Balance()
 	}
-	return ledger.Need(w.Side, w.Price, w.Amount, w.Pair.BaseNumber, w.Pair.QuoteNumber)
+	return ledger.Need(req.Side, req.Price, req.Amount, req.Pair.BaseNumber, req.Pair.QuoteNumber)
 }
 
-// mayPlace does the wallet's checks before the money. False: the call is answered.
-func (c *Call) mayPlace(w *actors.OrderRequest, q *committed.Means) bool {
+// checkWalletLimits makes the checks that the wallet makes before those of funds. It returns false
+// after writing an error response.
+func (c *Call) checkWalletLimits(req *actors.OrderRequest, q *committed.Means) bool {
 	limits := c.public.Limits()
 	switch {
 	case q.TakenBy != 0:
-		c.idTaken(q.TakenBy)
+		c.failIDTaken(q.TakenBy)
 	case q.Open >= limits.OpenOrdersPerAccount:
 		c.Fail(TooManyOpenOrders, "")
 	case q.InPair.Orders >= q.Most.Orders:
-		c.Fail(TooManyInBook, w.Pair.Name)
-	case isStop(w) && q.InPair.Stops >= q.Most.Stops:
-		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
-	case expires(w) && q.InPair.GTD >= q.Most.GTD:
-		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
+		c.Fail(TooManyInBook, req.Pair.Name)
+	case isStop(req) && q.InPair.Stops >= q.Most.Stops:
+		c.forbid(TooManyStops, time.Now().UnixMicro(), req.Pair.Name)
+	case expires(req) && q.InPair.GTD >= q.Most.GTD:
+		c.forbid(TooManyGTD, time.Now().UnixMicro(), req.Pair.Name)
 	default:
 		return true
 	}
 	return false
 }
 
-// mostOpen returns the maximum of open orders of the order's kinds for its account in the pair.
-func (c *Call) mostOpen(w *actors.OrderRequest) committed.OpenCount {
+// mostOpen returns the limits of the account's open orders in the pair, for the order's kinds.
+func (c *Call) mostOpen(req *actors.OrderRequest) committed.OpenCount {
 	limits := c.public.Limits()
 	most := committed.OpenCount{Orders: limits.OpenOrdersPerAccountAndBook}
-	if isStop(w) {
+	if isStop(req) {
 		most.Stops = limits.StopsPerAccountAndBook
 	}
-	if expires(w) {
+	if expires(req) {
 		most.GTD = limits.GTDPerAccountAndBook
 	}
 	return most
 }
 
-// inOwnBand checks the price whose band is around a trigger price of the order itself: that of an
-// order that waits, or of another half. Any other band is around the book's last price. False: the
-// call is answered.
-func (c *Call) inOwnBand(w *actors.OrderRequest) bool {
-	if w.Special == nil {
+// checkOwnBand checks a price whose band is around a trigger price of the order itself: the price
+// of a stop order, or of an OCO's stop half. Any other band is around the book's last price. It
+// returns false after writing an error response.
+func (c *Call) checkOwnBand(req *actors.OrderRequest) bool {
+	if req.Special == nil {
 		return true
 	}
-	price, reference := w.Price, w.Special.Trigger.Price
-	if oco := w.Special.OCO; oco.Price != 0 {
+	price, reference := req.Price, req.Special.Trigger.Price
+	if oco := req.Special.OCO; oco.Price != 0 {
 		price, reference = oco.Price, oco.Trigger
 	}
-	bound := w.Pair.BeyondBand(w.Side, price, reference)
+	bound := req.Pair.BeyondBand(req.Side, price, reference)
 	if bound != 0 {
-		c.beyondBand(time.Now().UnixMicro(), w.Side, bound)
+		c.failPriceBand(time.Now().UnixMicro(), req.Side, bound)
 	}
 	return bound == 0
 }
 
-// hasPlace checks whether the pair's book has a place for an order, as far as known without the
-// book's turn. best is the best price of the other side; 0: none. False: the call is answered.
-func (c *Call) hasPlace(w *actors.OrderRequest, has *committed.OpenCount, best money.Price) bool {
+// checkBookLimits checks the limits of the pair's book by its committed counts. best is the best
+// price of the other side; 0: none. It returns false after writing an error response.
+func (c *Call) checkBookLimits(req *actors.OrderRequest, has *committed.OpenCount,
+	best money.Price) bool {
 	limits := c.public.Limits()
 	switch {
-	case isStop(w) && has.Stops >= limits.StopsPerBook:
-		c.forbid(TooManyStops, time.Now().UnixMicro(), w.Pair.Name)
-	case expires(w) && has.GTD >= limits.GTDPerBook:
-		c.forbid(TooManyGTD, time.Now().UnixMicro(), w.Pair.Name)
-	case has.Orders >= limits.OpenOrdersPerBook && needsPlace(w, best):
-		c.Fail(BookFull, w.Pair.Name)
+	case isStop(req) && has.Stops >= limits.StopsPerBook:
+		c.forbid(TooManyStops, time.Now().UnixMicro(), req.Pair.Name)
+	case expires(req) && has.GTD >= limits.GTDPerBook:
+		c.forbid(TooManyGTD, time.Now().UnixMicro(), req.Pair.Name)
+	case has.Orders >= limits.OpenOrdersPerBook && needsPlace(req, best):
+		c.Fail(BookFull, req.Pair.Name)
 	default:
 		return true
 	}
 	return false
 }
 
-// isStop reports whether an order would wait for a trigger, in the book or outside it.
-func isStop(w *actors.OrderRequest) bool {
-	s := w.Special
+// isStop reports whether an order has a trigger, or an OCO's stop half.
+func isStop(req *actors.OrderRequest) bool {
+	s := req.Special
 	return s != nil && (s.Trigger.When != 0 || s.OCO != trading.OCO{})
 }
 
-func expires(w *actors.OrderRequest) bool { return w.Special != nil && w.Special.ExpireUs != 0 }
+func expires(req *actors.OrderRequest) bool {
+	return req.Special != nil && req.Special.ExpireUs != 0
+}
 
-// needsPlace reports whether an order would be open at once, without freeing a maker's place.
-func needsPlace(w *actors.OrderRequest, best money.Price) bool {
-	s := w.Special
+// needsPlace reports whether an order would add to the book's open orders.
+func needsPlace(req *actors.OrderRequest, best money.Price) bool {
+	s := req.Special
 	if s != nil && (s.Trigger.When != 0 || s.Market || s.IOC || s.FOK) {
 		return s.Trigger.When != 0
 	}
-	return !wouldTrade(w, best)
+	return !wouldTrade(req, best)
 }
 
-// wouldTrade reports whether an order meets the best price of the other side; 0: none. An order
-// that waits or slides does not.
-func wouldTrade(w *actors.OrderRequest, best money.Price) bool {
-	if best == 0 || w.Special != nil && (w.Special.Trigger.When != 0 || w.Special.Asked != 0) {
+// wouldTrade reports whether an order crosses best, the best price of the other side; 0: none. An
+// order with a trigger, or one that slides, does not.
+func wouldTrade(req *actors.OrderRequest, best money.Price) bool {
+	s := req.Special
+	if best == 0 || s != nil && (s.Trigger.When != 0 || s.Asked != 0) {
 		return false
 	}
-	return w.Side == trading.Buy && w.Price >= best || w.Side == trading.Sell && w.Price <= best
+	return req.Side == trading.Buy && req.Price >= best ||
+		req.Side == trading.Sell && req.Price <= best
 }

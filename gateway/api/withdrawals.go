@@ -24,7 +24,7 @@ const (
 func (c *Call) deposits() {
 	q := committed.DepositQuery{Currency: c.everCurrency("currency_id"), Before: c.before(),
 		Offset: c.offset(), Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	list, err := c.public.Deposits(c.readingClient(), q)
@@ -37,7 +37,7 @@ func (c *Call) withdrawals() {
 	q := committed.WithdrawalQuery{Currency: c.everCurrency("currency_id"),
 		Status: c.withdrawalStatus(), Before: c.before(), Offset: c.offset(),
 		Limit: c.limit("limit", DefaultTransfers, MaxTransfers)}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	list, err := c.public.Withdrawals(c.readingClient(), q)
@@ -56,7 +56,7 @@ func (c *Call) withdrawalStatus() uint8 {
 	case 10, 20, 30, 40, 50:
 		return uint8(n)
 	}
-	c.bad("status", fieldChoice+" It must be 10, 20, 30, 40 or 50.")
+	c.addError("status", fieldChoice+" It must be 10, 20, 30, 40 or 50.")
 	return 0
 }
 
@@ -100,7 +100,7 @@ func (c *Call) withdrawal() {
 	if p, ok := c.Form.Get(withdrawalIDName); ok {
 		clientID = c.clientIDIn(withdrawalIDName, p)
 	}
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	if !c.Key.Account.HasEmail() {
@@ -114,7 +114,7 @@ func (c *Call) withdrawal() {
 		return
 	}
 	if err != nil {
-		c.withdrawalUnknown(err)
+		c.failWithdrawal(err)
 		return
 	}
 	if cmd.Outcome() == actors.Accepted {
@@ -128,7 +128,7 @@ func (c *Call) withdrawal() {
 		c.refuseField(withdrawalIDName,
 			"Already used by withdraw "+strconv.FormatUint(cmd.TakenBy(), 10))
 	} else {
-		c.refused(cmd, orderShape{})
+		c.failRefused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
@@ -142,7 +142,7 @@ func (c *Call) withdrawalMoney() (currency directory.Currency, amount money.Amou
 		if known := c.public.Currency(text); known != nil {
 			currency = *known
 		} else {
-			c.bad("currency", FieldCurrency)
+			c.addError("currency", FieldCurrency)
 		}
 	}
 	if text, ok := c.field("amount"); ok {
@@ -150,11 +150,11 @@ func (c *Call) withdrawalMoney() (currency directory.Currency, amount money.Amou
 		amount, err = money.ParseAmount(text)
 		switch {
 		case err != nil:
-			c.bad("amount", err.Error())
+			c.addError("amount", err.Error())
 		case amount == 0:
-			c.bad("amount", FieldPositive)
+			c.addError("amount", FieldPositive)
 		case amount < currency.MinimumWithdrawal:
-			c.bad("amount", "The smallest amount is "+currency.MinimumWithdrawal.String()+".")
+			c.addError("amount", "The smallest amount is "+currency.MinimumWithdrawal.String()+".")
 		}
 	}
 	return currency, amount
@@ -166,9 +166,9 @@ func (c *Call) withdrawalAddress(currency *directory.Currency) string {
 	switch {
 	case !ok:
 	case !actors.ValidAddress(b):
-		c.bad("address", fieldAddress)
+		c.addError("address", fieldAddress)
 	case currency.Addresses != nil && !currency.Addresses.Match(b):
-		c.bad("address", "This is not an address of "+currency.Code+".")
+		c.addError("address", "This is not an address of "+currency.Code+".")
 	default:
 		return string(b)
 	}
@@ -186,14 +186,14 @@ func (c *Call) text(name string, most int) string {
 		valid = valid && !unicode.IsControl(cmd)
 	}
 	if !valid {
-		c.bad(name, "A text of 1 to "+strconv.Itoa(most)+
+		c.addError(name, "A text of 1 to "+strconv.Itoa(most)+
 			" bytes without control characters is required.")
 		return ""
 	}
 	return string(b)
 }
 
-func (c *Call) withdrawalUnknown(err error) {
+func (c *Call) failWithdrawal(err error) {
 	if errors.Is(err, committed.ErrTimeout) {
 		c.Fail(OutcomeUnknown, " GET /api/v1/withdraws/ shows what there is.")
 		return
@@ -210,11 +210,11 @@ func (c *Call) confirmWithdrawal() {
 		return
 	}
 	id, code := c.withdrawalID(), c.text("code", MaxCode)
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	cmd, err := c.do(actors.NewConfirmation(c.Key, c.Nonce, id, code))
-	c.withdrawalMoved(id, cmd, err)
+	c.answerWithdrawal(id, cmd, err)
 }
 
 func (c *Call) cancelWithdrawal() {
@@ -223,27 +223,26 @@ func (c *Call) cancelWithdrawal() {
 		return
 	}
 	id := c.withdrawalID()
-	if c.badFields() {
+	if c.failOnBadFields() {
 		return
 	}
 	cmd, err := c.do(actors.NewWithdrawalCancel(c.Key, c.Nonce, id))
-	c.withdrawalMoved(id, cmd, err)
+	c.answerWithdrawal(id, cmd, err)
 }
 
 func (c *Call) withdrawalID() (id uint64) {
 	if text, ok := c.field("withdraw"); ok {
 		if id, ok = Integer(text); !ok || id == 0 {
-			c.bad("withdraw", FieldInteger)
+			c.addError("withdraw", FieldInteger)
 		}
 	}
 	return id
 }
 
-// withdrawalMoved answers with the withdrawal after a change, or with the reason why it did not
-// change.
-func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
+// answerWithdrawal writes the changed withdrawal, or the reason why it did not change.
+func (c *Call) answerWithdrawal(id uint64, cmd *actors.Command, err error) {
 	if err != nil {
-		c.withdrawalUnknown(err)
+		c.failWithdrawal(err)
 		return
 	}
 	rec := cmd.Record()
@@ -258,21 +257,21 @@ func (c *Call) withdrawalMoved(id uint64, cmd *actors.Command, err error) {
 	case rec.Refusal.Reason == event.RefusedTries:
 		c.refuseField("code", "Too many tries")
 	case rec.Refusal.Reason == event.RefusedWithdrawal:
-		c.withdrawalNotMoved(id)
+		c.failNotPending(id)
 	default:
-		c.refused(cmd, orderShape{})
+		c.failRefused(cmd, orderShape{})
 	}
 	cmd.Free()
 }
 
 func (c *Call) refuseField(name, text string) {
-	c.bad(name, text)
-	c.badFields()
+	c.addError(name, text)
+	c.failOnBadFields()
 }
 
-// withdrawalNotMoved answers why a withdrawal could not be changed. The refusal is durable, so the
-// withdrawal's row has the reason.
-func (c *Call) withdrawalNotMoved(id uint64) {
+// failNotPending writes why a withdrawal could not be changed. The refusal is durable, so the
+// withdrawal's row shows the reason.
+func (c *Call) failNotPending(id uint64) {
 	w, found, err := c.public.WithdrawalOf(id)
 	text := "Withdraw is not pending"
 	switch {
@@ -285,11 +284,11 @@ func (c *Call) withdrawalNotMoved(id uint64) {
 	c.refuseField("withdraw", text)
 }
 
-// fees answers with the account's rates for each pair.
+// fees writes the account's rates for each pair.
 func (c *Call) fees() {
 	q := new(committed.Fees)
 	if err := c.public.Ask(q, c.Key, c.Nonce); err != nil {
-		c.readFailed(err)
+		c.failRead(err)
 		return
 	}
 	b := append(c.body, '[')

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// acceptsJSON looks through an Accept header; the most specific range that fits decides.
+// acceptsJSON reports whether an Accept header allows JSON. The most specific matching range
+// decides.
 func acceptsJSON(header string) bool {
 	best, ok := 0, false
 	for part := range strings.SplitSeq(header, ",") {
@@ -27,8 +28,7 @@ func acceptsJSON(header string) bool {
 	return ok
 }
 
-// wanted reports whether the parameters of an accepted coding allow the server to send it: a q of 0
-// forbids that.
+// wanted reports whether the parameters of a coding have no q of 0, which forbids the coding.
 func wanted(parameters string) bool {
 	for p := range strings.SplitSeq(parameters, ";") {
 		if name, value, _ := strings.Cut(strings.TrimSpace(p), "="); strings.EqualFold(name, "q") {

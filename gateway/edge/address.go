@@ -27,10 +27,9 @@ const maxForwarded = 512
 
 // forwarded returns the client that a chain of proxies names; peer is the last proxy. Each proxy
 // appends the address of its client, to the received line or as a new line. So forwarded reads the
-// list from its end and believes the entries of trusted proxies. The first address that is no
-// trusted proxy is the client. Earlier entries come from the client and may be anything. If all are
-// trusted, the client is the first of them. If there are none, or a trusted proxy passed on no
-// address, the client is the peer.
+// list from its end. The first address that is no trusted proxy is the client; entries before it
+// come from the client and may be forged. If all are trusted, the client is the first of the list.
+// If the list is empty, or a trusted proxy added no address, the client is the peer.
 func forwarded(lines [][]byte, trusted []netip.Prefix, peer netip.Addr) netip.Addr {
 	client, left := peer, maxForwarded
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -10,19 +10,19 @@ import (
 	"exchange/gateway/sign"
 )
 
-// permitted checks the rights of the key, see rateLimits.permit. False: the request is answered.
-func (r *request) permitted(o *api.Operation) (ok bool) {
+// checkPermission is rateLimits.permit for the request.
+func (r *request) checkPermission(o *api.Operation) (ok bool) {
 	r.rate, ok = r.edge.limits.permit(&r.Call, o, r.at)
 	return ok
 }
 
-// identify finds the key, checks its allow-list, reads the body, and verifies the signature, or
-// prepares the forwarded request where it cannot. False: the request is answered. It reads the
-// nonce and does not use it: the wallet takes the nonce.
+// identify finds the key, checks its allow-list, reads the parameters, and verifies the signature.
+// Without the key's secret it prepares a forwarded request instead. It returns false after writing
+// an error response. It only reads the nonce: the wallet uses it.
 func (r *request) identify(o *api.Operation) bool {
 	h := &r.ctx.Request.Header
-	public, signature := h.Peek("X-Key"), h.Peek("X-Sign")
-	key, err := keyOf(r.Commands(), public, signature)
+	keyID, signature := h.Peek("X-Key"), h.Peek("X-Sign")
+	key, err := keyOf(r.Commands(), keyID, signature)
 	switch {
 	case err != nil:
 		r.FailWith(err)
@@ -31,7 +31,7 @@ func (r *request) identify(o *api.Operation) bool {
 		r.Fail(api.Unauthenticated, "")
 		return false
 	}
-	nonce, ok := r.nonce()
+	nonce, ok := r.readNonce()
 	if !ok {
 		return false
 	}
@@ -49,14 +49,14 @@ func (r *request) identify(o *api.Operation) bool {
 		return false
 	}
 	if key.Material == nil {
-		r.passOn(o, key, nonce, signature, raw)
+		r.prepareForward(o, key, nonce, signature, raw)
 		return true
 	}
 	material, valid := key.Material.(*sign.Keyed), false
 	if r.ctx.IsPost() {
-		valid = material.Verify(&r.verifier, public, &r.Form, raw, signature)
+		valid = material.Verify(&r.verifier, keyID, &r.Form, raw, signature)
 	} else {
-		valid = material.VerifyGet(&r.verifier, public, &r.Query, r.ctx.URI().QueryString(),
+		valid = material.VerifyGet(&r.verifier, keyID, &r.Query, r.ctx.URI().QueryString(),
 			signature)
 	}
 	if !valid {
@@ -68,8 +68,8 @@ func (r *request) identify(o *api.Operation) bool {
 	return true
 }
 
-// nonce reads the nonce. False: the request is answered.
-func (r *request) nonce() (nonce uint64, ok bool) {
+// readNonce reads the nonce. It returns false after writing an error response.
+func (r *request) readNonce() (nonce uint64, ok bool) {
 	text := r.ctx.Request.Header.Peek("X-Nonce")
 	nonce, ok = api.Digits(text)
 	switch {
@@ -83,24 +83,24 @@ func (r *request) nonce() (nonce uint64, ok bool) {
 	return 0, false
 }
 
-// keyOf returns the key of that name, nil if there is none, or if the signature is malformed. A key
-// unknown here may be a brand-new one: the error says that this process cannot decide.
-func keyOf(c actors.Commands, public, signature []byte) (*directory.Key, error) {
-	if len(public) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) {
+// keyOf returns the key with an id; nil: it does not exist, or the signature is malformed. If the
+// key is unknown, keyOf waits for newer records. An error: the process cannot tell whether it
+// exists.
+func keyOf(c actors.Commands, keyID, signature []byte) (*directory.Key, error) {
+	if len(keyID) == 0 || len(signature) != sign.SignatureLen || !isHex(signature) {
 		return nil, nil
 	}
-	if key := c.Key(public); key != nil {
+	if key := c.Key(keyID); key != nil {
 		return key, nil
 	}
 	if err := c.AwaitCurrent(); err != nil {
 		return nil, err
 	}
-	return c.Key(public), nil
+	return c.Key(keyID), nil
 }
 
-// isHex reports whether all of b are hexadecimal digits: a signature of other characters is
-// malformed. It uses a table, because branches on random digits are mispredicted, which would cost
-// more than all the rest.
+// isHex reports whether all of b are hexadecimal digits. It uses a table, because branches on
+// random digits are mispredicted, which would cost more than the rest of keyOf.
 func isHex(b []byte) bool {
 	all := true
 	for _, c := range b {
@@ -123,7 +123,7 @@ func (r *request) parseBody() (raw []byte, ok bool) {
 		[]byte{','}) {
 		if coding = bytes.TrimSpace(coding); len(coding) > 0 &&
 			!bytes.EqualFold(coding, []byte("identity")) {
-			r.Fail(api.PackedBody, "")
+			r.Fail(api.EncodedBody, "")
 			return nil, false
 		}
 	}
@@ -144,11 +144,11 @@ func (r *request) parseBody() (raw []byte, ok bool) {
 		r.Fail(api.UnknownContentType, "")
 		return nil, false
 	}
-	return raw, r.Parsed(err)
+	return raw, r.CheckParse(err)
 }
 
-// parseQuery reads the parameters of the address; false if the request was answered. A private
-// request does so after its key was found.
+// parseQuery reads the parameters of the URL's query. It returns false after writing an error
+// response.
 func (r *request) parseQuery() bool {
 	if q := r.ctx.URI().QueryString(); len(q) > 0 {
 		if err := r.Query.ParseQuery(q); err != nil {
@@ -159,17 +159,18 @@ func (r *request) parseQuery() bool {
 	return true
 }
 
-// identified is identify, and counts a failure, unless the exchange is still starting.
-func (r *request) identified(o *api.Operation) bool {
+// authenticate is identify. A failure takes a token of the address's failed requests.
+func (r *request) authenticate(o *api.Operation) bool {
 	ok := r.identify(o)
 	if !ok {
-		r.countFailure()
+		r.takeFailureToken()
 	}
 	return ok
 }
 
-// confirmed answers 503 for a private read while another process may own the store.
-func (r *request) confirmed() bool {
+// checkOwner returns false after writing 503, while another process may own the store. It is for
+// private reads.
+func (r *request) checkOwner() bool {
 	if err := r.Commands().Confirmed(); err != nil {
 		r.Fail(api.FailureOf(err), "")
 		return false

@@ -298,7 +298,7 @@ func TestAMaintenanceWithCancelsTakesCancelsAlone(t *testing.T) {
 			a.Is(t, 400, path) // for its fields
 		default:
 			harness.Want(t, path, a, 503,
-				harness.Detail("The exchange is in maintenance. Cancels alone are taken."))
+				harness.Detail("The exchange is in maintenance. Only cancels are accepted."))
 		}
 	})
 	h.unchanged("a maintenance with cancels")

@@ -13,12 +13,12 @@ import (
 )
 
 // An endpoint is a path with its operation, or with two: a GET, and a POST that changes the same
-// object. Every path of the API is answered with and without its last slash.
+// object. Every path of the API is served with and without its last slash.
 type endpoint struct {
 	api.Operation
 	change *api.Operation // a POST beside the GET; nil: the path has one method
-	page   func(*request) // of HTTP alone, instead of Run; nil: none
-	route  int            // its number in the meter
+	page   func(*request) // handler of a page, instead of Run; nil: none
+	route  int            // number in the meter
 }
 
 func (e *endpoint) allow() string {
@@ -43,7 +43,7 @@ func (e *endpoint) operation(ctx *fasthttp.RequestCtx) *api.Operation {
 	return nil
 }
 
-// run answers a request that has passed all checks of an operation.
+// run runs an operation, or the page, after all checks of the request.
 func (e *endpoint) run(o *api.Operation, r *request) {
 	if e.page != nil {
 		e.page(r)
@@ -53,36 +53,36 @@ func (e *endpoint) run(o *api.Operation, r *request) {
 }
 
 // handler runs the common checks of all endpoints, in their order, and then the operation.
-func (e *Edge) handler(to *endpoint, variable bool) fasthttp.RequestHandler {
-	allow := to.allow()
+func (e *Edge) handler(ep *endpoint, variable bool) fasthttp.RequestHandler {
+	allow := ep.allow()
 	return func(ctx *fasthttp.RequestCtx) {
 		r := newRequest(e, ctx)
-		r.route, r.private, r.probe = to.route, to.Private || to.Probe || to.Now, to.Probe
+		r.route, r.noStore, r.probe = ep.route, ep.Private || ep.Probe || ep.Now, ep.Probe
 		defer r.recover()
-		missing, o := variable && !r.exists(), to.operation(ctx)
+		unknownPath, o := variable && !r.readPath(), ep.operation(ctx)
 		switch {
-		case ctx.IsOptions() && !missing:
-			if r.mayTakePublic() {
+		case ctx.IsOptions() && !unknownPath:
+			if r.takePublicToken() {
 				r.preflight(allow)
 			}
-		case missing || o == nil || !r.acceptable():
-			r.refuseForm(missing, o == nil, allow)
-		case r.admitted(o):
-			to.run(o, r)
-			r.confirmPassed(o)
+		case unknownPath || o == nil || !r.acceptable():
+			r.refuseRoute(unknownPath, o == nil, allow)
+		case r.runChecks(o):
+			ep.run(o, r)
+			r.confirmForwarded(o)
 		}
 		r.send()
 	}
 }
 
-// refuseForm answers a request for an unknown path, method or format. It counts as a public
-// request.
-func (r *request) refuseForm(missing, method bool, allow string) {
+// refuseRoute writes the response for an unknown path, method or format. It takes a token of public
+// requests.
+func (r *request) refuseRoute(unknownPath, wrongMethod bool, allow string) {
 	switch {
-	case !r.mayTakePublic():
-	case missing:
+	case !r.takePublicToken():
+	case unknownPath:
 		r.Fail(api.NotFound, "")
-	case method:
+	case wrongMethod:
 		r.ctx.Response.Header.Set("Allow", allow)
 		r.Fail(api.MethodNotAllowed, string(r.ctx.Method()))
 	default:
@@ -90,28 +90,28 @@ func (r *request) refuseForm(missing, method bool, allow string) {
 	}
 }
 
-// admitted runs the checks from the size of the body to the operation's limit. False: the request
-// is answered.
-func (r *request) admitted(o *api.Operation) bool {
+// runChecks runs the checks from the size of the body to the operation's limit. It returns false
+// after writing an error response.
+func (r *request) runChecks(o *api.Operation) bool {
 	signed := o.Private || o.Signable && len(r.ctx.Request.Header.Peek("X-Key")) > 0
-	r.private = r.private || signed
-	switch sized := r.sized(); {
-	case !sized && signed:
-		r.countFailure()
+	r.noStore = r.noStore || signed
+	switch fits := r.checkBodySize(); {
+	case !fits && signed:
+		r.takeFailureToken()
 		return false
-	case !sized:
+	case !fits:
 		r.rate = r.edge.limits.public.buckets.Load().Take(ratelimit.AddressKey(r.address()), r.at)
 		return false
 	case signed:
-		return r.begin(o, true) && r.identified(o) &&
-			(r.Key.Signed != nil || r.permitted(o)) && (r.ctx.IsPost() || r.confirmed())
+		return r.requireAPI(o, true) && r.authenticate(o) &&
+			(r.Key.Signed != nil || r.checkPermission(o)) && (r.ctx.IsPost() || r.checkOwner())
 	}
-	may := o.Probe && r.mayProbe() || !o.Probe && r.mayTakePublic()
-	return may && r.begin(o, false) && r.parseQuery()
+	admitted := o.Probe && r.takeProbeToken() || !o.Probe && r.takePublicToken()
+	return admitted && r.requireAPI(o, false) && r.parseQuery()
 }
 
-// sized returns false after a 413: the body was too large to be read.
-func (r *request) sized() bool {
+// checkBodySize returns false after writing 413 for a body that was too large to be read.
+func (r *request) checkBodySize() bool {
 	limit, large := r.ctx.UserValue(tooLarge).(string)
 	if large {
 		r.Fail(api.BodyTooLarge, limit)
@@ -119,19 +119,18 @@ func (r *request) sized() bool {
 	return !large
 }
 
-// exists returns false for a path whose variable part can name nothing. Examples are an order that
-// is no positive integer, an unconfigured pair, a file that the page at /docs lacks. The path is
-// checked before all other faults of a request.
-func (r *request) exists() bool {
+// readPath reads the path's parameters. It returns false for a value that cannot exist: an order
+// that is no positive integer, an unconfigured pair, a file that the page at /docs lacks.
+func (r *request) readPath() bool {
 	pair, ok := r.ctx.UserValue("pair").(string)
-	r.Names.Pair = pair
+	r.Path.Pair = pair
 	if pk, ok := r.ctx.UserValue("pk").(string); ok {
-		r.Names.Order = pk
+		r.Path.Order = pk
 		id, ok := api.Digits([]byte(pk))
 		return ok && id > 0
 	}
 	if frame, ok := r.ctx.UserValue("timeframe").(string); ok {
-		r.Names.Timeframe = frame
+		r.Path.Timeframe = frame
 		if _, known := market.ParseFrame(frame); !known {
 			return false
 		}
@@ -143,13 +142,13 @@ func (r *request) exists() bool {
 	return !ok || a == nil || a.Public().Pair([]byte(pair)) != nil
 }
 
-// begin gives the request its API. It returns false if the request was answered. A signed one needs
-// an API with keys.
-func (r *request) begin(o *api.Operation, signed bool) bool {
+// requireAPI binds the request to the served API, which must have keys if the request is signed. It
+// returns false after writing an error response.
+func (r *request) requireAPI(o *api.Operation, signed bool) bool {
 	if a := r.edge.api.Load(); a != nil && a.Serves(o) && (!signed || a.Commands() != nil) {
-		r.Begin(a)
+		r.BindAPI(a)
 	} else if !o.Early {
-		r.refuseAbsent()
+		r.refuseNotServing()
 		return false
 	}
 	return true
@@ -164,7 +163,7 @@ func (r *request) acceptable() bool {
 		return true
 	}
 	if len(r.ctx.URI().QueryString()) > 0 {
-		// of a repeated one the last counts, as everywhere
+		// the last one of a repeated parameter applies, as in all queries
 		all := r.ctx.QueryArgs().PeekMulti("format")
 		if n := len(all); n > 0 && len(all[n-1]) > 0 && string(all[n-1]) != "json" {
 			return false

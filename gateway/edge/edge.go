@@ -21,7 +21,7 @@ type Edge struct {
 	log  *slog.Logger
 	// nil: the exchange is starting, or is a follower that cannot serve yet
 	api atomic.Pointer[api.API]
-	// of operators and metrics; nil: the exchange is starting, or is a follower
+	// engine of operators' requests and metrics; nil: the exchange is starting, or is a follower
 	engine atomic.Pointer[actors.Engine]
 	// a follower's view of the cluster; false: this node is not a follower
 	following func() (operator.Standing, bool)
@@ -29,20 +29,20 @@ type Edge struct {
 	stream    *mount
 
 	mu       sync.Mutex        // serialises changes of the served API
-	agreed   Limits            // of SetLimits; guarded by mu
-	deposits map[string]string // of SetDepositInstructions; guarded by mu
+	agreed   Limits            // set by SetLimits; guarded by mu
+	deposits map[string]string // deposit instructions by currency; guarded by mu
 
 	configured configured
 	budget     *api.Budget  // of large answers
-	now        func() int64 // for limits, and to time requests
+	now        func() int64 // clock of limits and of requests' durations, in nanoseconds
 	reports    reports
 	Meter      *Meter // of the public listener
 }
 
-// A configured is the state of the process's configuration, for the metrics.
+// A configured holds the state of the process's configuration, for the metrics.
 type configured struct {
 	at    atomic.Int64 // time of the last reload, in Unix time
-	stale atomic.Bool  // a reload was refused since
+	stale atomic.Bool  // a later reload was refused
 }
 
 // New makes an edge. Its listeners are made with it.
@@ -88,7 +88,7 @@ func (e *Edge) open(a *api.API) {
 	e.stream.sockets.Store(e.stream.newSockets(a))
 }
 
-// rates are the rates published to clients. The caller holds mu.
+// rates returns the rates published to clients. The caller holds mu.
 func (e *Edge) rates() api.Rates {
 	o := &e.agreed
 	return api.Rates{Public: api.Rate(o.PublicRate), Reads: api.Rate(o.ReadRate),
@@ -105,7 +105,7 @@ func (e *Edge) SetLimits(l Limits) {
 	e.publish()
 }
 
-// SetDepositInstructions changes those of the options, and publishes them to clients at once. Any
+// SetDepositInstructions replaces the deposit instructions, and publishes them to clients. Any
 // goroutine may call it.
 func (e *Edge) SetDepositInstructions(texts map[string]string) {
 	e.mu.Lock()
@@ -129,7 +129,7 @@ func (e *Edge) Reconfigured(taken bool) {
 	e.configured.stale.Store(!taken)
 }
 
-// CloseStream notifies the clients of the stream and ends it.
+// CloseStream notifies the clients of the stream and closes it.
 func (e *Edge) CloseStream() { e.stream.close() }
 
 // Options returns the options.

@@ -49,8 +49,9 @@ func (e *Edge) SetAPI(engine *actors.Engine, a *api.API) {
 // its allocations.
 func (e *Edge) Work(ctx *fasthttp.RequestCtx, o *api.Operation, placed func(*api.Call) bool) bool {
 	r := newRequest(e, ctx)
-	r.Begin(e.api.Load())
-	ok := r.acceptable() && r.sized() && r.identify(nil) && r.permitted(o) && placed(&r.Call)
+	r.BindAPI(e.api.Load())
+	ok := r.acceptable() && r.checkBodySize() && r.identify(nil) && r.checkPermission(o) &&
+		placed(&r.Call)
 	r.send()
 	return ok
 }

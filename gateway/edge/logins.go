@@ -14,39 +14,38 @@ import (
 	"exchange/gateway/stream"
 )
 
-// A guard lets clients of the stream log in, by the checks of signed requests in their order. It
-// implements stream.Guard. It belongs to one stream, whose keys and commands are those of one API:
-// none of them may reach the next stream.
+// A guard checks logins of the stream's clients, in the order of signed requests. It implements
+// stream.Guard. It belongs to one stream, with the keys and commands of one API.
 type guard struct {
 	*Edge
-	of *api.API
+	streamAPI *api.API
 }
 
 var loginVerifiers = sync.Pool{New: func() any { return new(sign.Verifier) }}
 
 // Challenge implements stream.Guard.
-func (g guard) Challenge() string { return g.of.Commands().Challenge() }
+func (g guard) Challenge() string { return g.streamAPI.Commands().Challenge() }
 
 // Begin implements stream.Guard.
 func (g guard) Begin(c *api.Call) {
 	c.Reset()
-	c.Begin(g.of)
+	c.BindAPI(g.streamAPI)
 }
 
-// Login implements stream.Guard. A login that fails before its signature was found right counts as
-// a failure of its address. Others count as a cancel of the account, or, refused, as a read of the
-// key: like a request with a right signature.
+// Login implements stream.Guard. As for a request, a login that fails before its signature is
+// verified takes a token of its address's failures. A verified one takes a token of the account's
+// cancels or, if the account is frozen, of the key's reads.
 func (g guard) Login(c *api.Call, from netip.Addr, p *stream.Proof) (wait int) {
 	key, f := g.prove(c, from, p)
 	if f != nil {
 		c.Fail(f, "")
-		return g.count(c, &g.limits.failures, ratelimit.AddressKey(from))
+		return g.takeToken(c, &g.limits.failures, ratelimit.AddressKey(from))
 	}
 	if key.Account.Frozen() {
 		c.Fail(api.AccountFrozen, "")
-		return g.count(c, &g.limits.reads, uint64(key.Number))
+		return g.takeToken(c, &g.limits.reads, uint64(key.Number))
 	}
-	if wait = g.count(c, &g.limits.cancels, uint64(key.Account.ID)); wait == 0 {
+	if wait = g.takeToken(c, &g.limits.cancels, uint64(key.Account.ID)); wait == 0 {
 		c.Key = key
 	}
 	return wait
@@ -54,7 +53,7 @@ func (g guard) Login(c *api.Call, from netip.Addr, p *stream.Proof) (wait int) {
 
 // Read implements stream.Guard.
 func (g guard) Read(c *api.Call, key *directory.Key) (wait int) {
-	return g.count(c, &g.limits.reads, uint64(key.Number))
+	return g.takeToken(c, &g.limits.reads, uint64(key.Number))
 }
 
 // Permit implements stream.Guard.
@@ -67,14 +66,14 @@ func (g guard) Permit(c *api.Call, o *api.Operation) bool {
 func (g guard) Report(c *api.Call, event string) {
 	f, cause := c.Failure, c.Cause
 	if f == nil || !f.Ours {
-		f, cause = c.Faulty()
+		f, cause = c.FailedItem()
 	}
 	if f != nil {
-		g.reports.ofStream(event, f, cause)
+		g.reports.reportStream(event, f, cause)
 	}
 }
 
-// prove returns the key that signed a proof, or a failure.
+// prove returns the key that signed a proof, or the reason why none did.
 func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.Key,
 	*api.Failure) {
 	key, err := keyOf(c.Commands(), []byte(p.Key), []byte(p.Sign))
@@ -100,7 +99,7 @@ func (g guard) prove(c *api.Call, from netip.Addr, p *stream.Proof) (*directory.
 	return key, nil
 }
 
-// provesLogin returns the reason why a challenge is not signed by a key; nil: it is.
+// provesLogin returns nil if the key signed the challenge; otherwise the failure.
 func provesLogin(c *api.Call, key *directory.Key, from netip.Addr, p *stream.Proof) *api.Failure {
 	material, verifies := key.Material.(*sign.Keyed)
 	if !verifies {
@@ -126,9 +125,9 @@ func provesLogin(c *api.Call, key *directory.Key, from netip.Addr, p *stream.Pro
 	return nil
 }
 
-// count takes a token from a client's bucket. Without one it answers with 429, and returns the
-// seconds until there is one.
-func (g guard) count(c *api.Call, l *rateLimit, client uint64) (wait int) {
+// takeToken takes a token from a client's bucket. Without one it writes 429, and returns the
+// seconds until the next token; 0: it took one.
+func (g guard) takeToken(c *api.Call, l *rateLimit, client uint64) (wait int) {
 	if a, ok := l.take(c, client, 1, g.now()); !ok {
 		return a.RetryAfter
 	}

@@ -38,7 +38,7 @@ const meterShards = 8
 
 // Numbers that stand for no route.
 const (
-	uncounted  = -1 // a refused connection, whose request is unknown
+	uncounted  = -1 // a refused connection, whose request was not read
 	unmatched  = 0  // a path without a route
 	malformed  = 1  // bytes that never became a request
 	firstRoute = 2
@@ -54,8 +54,8 @@ var MeteredStatuses = func() []int {
 	return slices.Compact(list)
 }()
 
-// statusNumber holds the index of each status in routeMeter.statuses. Other statuses share the last
-// index.
+// statusNumber holds the index of each metered status in routeMeter.statuses. All others share the
+// last index.
 var statusNumber = func() (table [600]uint8) {
 	for status := range table {
 		n := slices.Index(MeteredStatuses, status)
@@ -108,5 +108,5 @@ func (m *Meter) Read(route int) (statuses []uint64, took metrics.Distribution) {
 	return statuses, took
 }
 
-// nextShard numbers the memories of requests.
+// nextShard numbers the pooled requests, for their shards.
 var nextShard atomic.Uint32

@@ -31,10 +31,10 @@ type OperatorListener struct {
 	Meter    *Meter
 	paths    map[string]int          // number of each route in meter
 	scrape   fasthttp.RequestHandler // of /metrics
-	passed   *fasthttp.Server        // of requests relayed by other nodes: see ServeNode
+	relayed  *fasthttp.Server        // server of requests relayed by other nodes: see ServeNode
 }
 
-// NewOperatorListener makes the operator's listener. scrape answers /metrics.
+// NewOperatorListener makes the operator's listener. scrape serves /metrics.
 func NewOperatorListener(e *Edge, scrape fasthttp.RequestHandler) *OperatorListener {
 	o := &e.opts
 	l := &OperatorListener{scrape: scrape, Listener: Listener{Edge: e, Name: operators,
@@ -42,14 +42,14 @@ func NewOperatorListener(e *Edge, scrape fasthttp.RequestHandler) *OperatorListe
 			operatorConnectionsPerAddress, o.TrustedProxies),
 		Certificate: o.OperatorCertificate}}
 	l.Operator = operator.New(operator.Options{Log: o.Log, Token: o.OperatorToken,
-		Commit: o.Build.Commit, Archive: o.Archive, Cluster: o.Cluster, Memory: o.Tasks,
+		Commit: o.Build.Commit, Archive: o.Archive, Cluster: o.Cluster, TaskStore: o.Tasks,
 		Reloader: o.Reload, Clock: e.now})
 	l.Meter, l.paths = newOperatorMeter()
 	e.following = l.Operator.Follows
 	l.Server = e.server(l.handle, l.broken, l.body)
 	l.Server.HeaderReceived = l.head
-	l.passed = e.server(l.handle, l.broken, l.bodyOfNode)
-	l.passed.HeaderReceived = l.headOfNode
+	l.relayed = e.server(l.handle, l.broken, l.bodyOfNode)
+	l.relayed.HeaderReceived = l.headOfNode
 	return l
 }
 
@@ -73,11 +73,11 @@ func (l *OperatorListener) routeNumber(ctx *fasthttp.RequestCtx) int {
 	if path == pprofPath || strings.HasPrefix(path, pprofPath+"/") {
 		path = pprofRoute
 	}
-	return l.paths[path] // 0, which is unmatched, if there is none
+	return l.paths[path] // 0, which is unmatched, for an unknown path
 }
 
 // Serve serves until the server ends. It returns listen.ErrPlain if the token would cross the
-// network in clear text. On a socket it asks the kernel for users, and takes no token.
+// network in clear text. On a Unix socket the kernel reports the user, and no token is needed.
 func (l *OperatorListener) Serve(on net.Listener) error {
 	if socket, ok := on.(*net.UnixListener); ok {
 		l.local.Store(true)
@@ -89,25 +89,25 @@ func (l *OperatorListener) Serve(on net.Listener) error {
 	return l.serve(on, refuseOperator)
 }
 
-// refuseOperator answers one connection too many.
+// refuseOperator writes the response to a connection above the limit.
 func refuseOperator(ctx *fasthttp.RequestCtx) { operator.Fail(ctx, api.TooManyConnections, "") }
 
 // A nodeConn is a connection with a request that another node relays.
 type nodeConn struct {
 	net.Conn
-	node string // that has proved its name
+	node string // authenticated name of the relaying node
 }
 
-// ServeNode answers one request that another node relays, and closes the connection.
+// ServeNode serves one request that another node relays, and closes the connection.
 func (l *OperatorListener) ServeNode(node string, conn net.Conn) {
-	if err := l.passed.ServeConn(&nodeConn{conn, node}); err != nil {
+	if err := l.relayed.ServeConn(&nodeConn{conn, node}); err != nil {
 		l.log.Debug("an operator's request through another node has ended", "node", node,
 			"error", err)
 	}
 }
 
-// peerOf returns the client of a request. Wrong tokens relayed by another node count against that
-// node.
+// peerOf returns the client of a request. Wrong tokens relayed by another node are charged to the
+// node's address.
 func (l *OperatorListener) peerOf(ctx *fasthttp.RequestCtx) operator.Peer {
 	if c, ok := ctx.Conn().(*nodeConn); ok {
 		from, _ := netip.AddrFromSlice(ctx.RemoteIP())
@@ -126,7 +126,7 @@ func (l *OperatorListener) handle(ctx *fasthttp.RequestCtx) {
 	if from.Node != "" {
 		ctx.SetConnectionClose()
 	}
-	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
+	ctx.Response.Header.SetCanonical(headerCacheControl, cacheNoStore)
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx)
 		operator.Fail(ctx, api.MalformedRequest, "")
@@ -150,7 +150,7 @@ func (l *OperatorListener) handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	listen.Authenticated(ctx.Conn())
-	// even while the engine or the store hangs, because that is its purpose
+	// before Serve, because monitoring must work even while the engine or the store hangs
 	if watch != nil && from.Node == "" {
 		watch(ctx)
 		return
@@ -166,9 +166,9 @@ func (l *OperatorListener) showsOperator(h *fasthttp.RequestHeader) bool {
 	return l.local.Load() || l.Operator.ShowsToken(h)
 }
 
-// head decides by a request's head how much of the body is read, and how long the answer may take.
-// With the token the body is read, and the answer has the time of long answers. Chunks are read
-// either way, within the limits, because a body that breaks off leaves the server without the head.
+// head returns the limits of a request's body and of the time of its answer, by the request's head.
+// Only with the token is a body with a length read, and a long answer possible. Chunked bodies are
+// always read, within the limits: after one that breaks off, the server no longer has the head.
 func (l *OperatorListener) head(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return l.headOf(h, l.showsOperator(h))
 }
@@ -185,7 +185,7 @@ func (l *OperatorListener) headOf(h *fasthttp.RequestHeader, shown bool) fasthtt
 		return fasthttp.RequestConfig{WriteTimeout: operator.StreamTimeout,
 			MaxRequestBodySize: max(l.opts.BodyBytes, operator.LongestBody(path))}
 	case h.ContentLength() > 0:
-		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0 would be no limit of its own
+		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0 would mean the server's default
 	}
 	return fasthttp.RequestConfig{}
 }
@@ -202,7 +202,7 @@ func (l *OperatorListener) bodyOf(c fasthttp.RequestConfig) int {
 	return cmp.Or(c.MaxRequestBodySize, l.opts.BodyBytes)
 }
 
-// broken answers a request that could not be read to its end.
+// broken writes the response for a request that could not be read completely.
 func (l *OperatorListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	f, about := l.classify(&ctx.Request.Header, err)
 	from, h, number := l.peerOf(ctx), &ctx.Request.Header, malformed
@@ -210,7 +210,7 @@ func (l *OperatorListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case from.Socket && !from.Allowed:
 		l.Operator.Admit(ctx, from)
-	case f == api.BodyTooLarge && h.ContentLength() > 0 && !shown: // it was not read
+	case f == api.BodyTooLarge && h.ContentLength() > 0 && !shown: // the body was not read
 		l.Operator.Admit(ctx, from)
 		number = l.routeNumber(ctx)
 	default:

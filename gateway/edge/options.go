@@ -22,11 +22,11 @@ type Options struct {
 	// most connections at once on each listener; the operator's never has more than
 	// OperatorConnections
 	Connections int
-	// ConnectionsPerAddress bounds those of one client address; 0: no bound.
+	// ConnectionsPerAddress is the maximum of connections of one client address; 0: no bound.
 	ConnectionsPerAddress int
 	IdleTimeout           time.Duration
-	ReadTimeout           time.Duration // for a whole request to arrive
-	WriteTimeout          time.Duration // for an answer to be taken
+	ReadTimeout           time.Duration // bound for reading a whole request
+	WriteTimeout          time.Duration // bound for writing an answer
 	// bearer token of the operator's listener; SetOperatorToken changes it
 	OperatorToken string
 	// bearer token of the metrics' listener; SetMetricsToken changes it; "": none required
@@ -35,24 +35,24 @@ type Options struct {
 	// addresses only.
 	Certificate, OperatorCertificate, MetricsCertificate *listen.Certificate
 
-	Archive operator.Archive  // of the journal; nil: none
-	Tasks   operator.Memory   // of the last backup and the last audit
-	Folders []Folder          // whose disks the metrics show; names are unique
-	Cluster operator.Cluster  // nil: the exchange runs on one machine
-	Reload  operator.Reloader // of the configuration; nil: none
-	LogLost func() uint64     // count of lost log lines; nil: none are lost
-	Build   Build             // source of the program, for monitoring
-	Node    string            // prefix of the stream's session ids; "": none
+	Archive operator.Archive   // of the journal; nil: none
+	Tasks   operator.TaskStore // of the last backup and the last audit
+	Folders []Folder           // whose disks the metrics show; names are unique
+	Cluster operator.Cluster   // nil: the exchange runs on one machine
+	Reload  operator.Reloader  // of the configuration; nil: none
+	LogLost func() uint64      // count of lost log lines; nil: none are lost
+	Build   Build              // source of the program, for monitoring
+	Node    string             // prefix of the stream's session ids; "": none
 
 	Demo []DemoKey // public keys of the demo; none: this is no demo
 
 	// DemoMails returns the demo's newest mails; nil: they are not shown. Any goroutine calls it.
 	DemoMails func() ([]DemoMail, error)
 
-	// DepositInstructions are shown to owners of keys that may read, by currency.
+	// DepositInstructions are texts by currency, for keys with the permission to read.
 	DepositInstructions map[string]string
 
-	Limits                        // until SetLimits
+	Limits                        // initial ones; SetLimits changes them
 	NoDocs         bool           // there is no page at /docs
 	NoPages        bool           // there are no pages for people
 	Contact        string         // e-mail or https address in the OpenAPI document; "": none
@@ -78,7 +78,7 @@ type Limits struct {
 	Stream StreamOptions // of streams opened afterwards
 }
 
-// A Folder is one that the process writes to.
+// A Folder is a folder that the process writes to.
 type Folder struct{ Name, Path string }
 
 // A Build names the version and the commit that a program was built from.
@@ -99,30 +99,30 @@ type StreamOptions struct {
 	PingTimeout           time.Duration
 	// least time between two states of ticker, orderbook.20 or open candles of one pair
 	Interval time.Duration
-	// the same of bbo
+	// least time between two states of bbo of one pair
 	BBOInterval time.Duration
 	// maximum of unanswered commands of one client
 	OrdersInFlight int
 }
 
-// DefaultProbeRate is the rate of probes, and DefaultDocsRate the rate of the API's pages in bytes.
-// The largest page fits into the burst of DefaultDocsRate. DefaultWebRate is that of the web pages,
-// in bytes: hundreds of browsers behind one address may open them at once.
+// Default limits: DefaultProbeRate in probes; DefaultDocsRate in bytes of the API's pages, whose
+// burst holds the largest page; DefaultWebRate in bytes of the web pages, enough for hundreds of
+// browsers behind one address.
 var (
 	DefaultProbeRate = Rate{PerSecond: 100, Burst: 200}
 	DefaultDocsRate  = Rate{PerSecond: 4_000_000, Burst: 8_000_000}
 	DefaultWebRate   = Rate{PerSecond: 8_000_000, Burst: 32_000_000}
 )
 
-// Bounds of the operator's listener. The public listener's do not apply, because operators and
-// monitoring are few. This machine's own addresses may have all connections.
+// Bounds of the operator's listener, which has few clients. This machine's own addresses may use
+// all connections.
 const (
 	OperatorConnections           = 64
 	operatorConnectionsPerAddress = OperatorConnections / 4
 )
 
-// metricsConnections is the most connections of the metrics' listener at once.
+// metricsConnections is the maximum of connections of the metrics' listener.
 const metricsConnections = 16
 
-// SpareConnections are places of the public listener beyond its limit, for loopback addresses.
+// SpareConnections are connections of the public listener above its limit, for loopback addresses.
 const SpareConnections = 8

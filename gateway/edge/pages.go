@@ -32,13 +32,13 @@ func formOf(p *openapi.Page, accept string) *openapi.Form {
 	panic("BUG: a page has no plain form")
 }
 
-// sendPage answers with a page, or with 304 if the client has it. The bytes of pages count for the
-// client's address, because a page is thousands of times as large as its request.
+// sendPage writes a page, or 304 if the client has it. It takes a token of the client's address for
+// each byte, because a page is thousands of times as large as its request.
 func (r *request) sendPage(p *openapi.Page, vary string) {
 	f := formOf(p, string(listOf(&r.ctx.Request.Header, "Accept-Encoding")))
 	h := &r.ctx.Response.Header
 	have := r.has(f.Tag)
-	if !have && !r.ctx.IsHead() && !r.mayLoad(len(f.Body)) {
+	if !have && !r.ctx.IsHead() && !r.takePageTokens(len(f.Body)) {
 		return
 	}
 	h.Set("Vary", vary)

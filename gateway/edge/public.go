@@ -45,23 +45,23 @@ func NewPublicListener(e *Edge) *PublicListener {
 		p.site[path] = firstRoute + len(paths) + i
 	}
 	for i, path := range paths {
-		to := p.endpoints[path]
-		to.route = firstRoute + i
-		p.routes.Handle(router.MethodWild, path, e.handler(to, strings.Contains(path, "{")))
+		ep := p.endpoints[path]
+		ep.route = firstRoute + i
+		p.routes.Handle(router.MethodWild, path, e.handler(ep, strings.Contains(path, "{")))
 	}
 	return p
 }
 
-// endpoints returns the routes of the public listener by path, with the page at /docs or without.
-// `{x}` stands for one part of a path. The document names the contact.
+// endpoints returns the routes of the public listener by path, in which `{x}` stands for one part.
+// withDocs includes the page at /docs; contact is for the OpenAPI document.
 func endpoints(withDocs bool, contact string) map[string]*endpoint {
 	all := map[string]*endpoint{}
 	for _, o := range api.Operations {
-		switch at := all[o.Path]; {
-		case at == nil:
+		switch ep := all[o.Path]; {
+		case ep == nil:
 			all[o.Path] = &endpoint{Operation: o}
-		case at.Method == fasthttp.MethodGet && o.Method == fasthttp.MethodPost && at.change == nil:
-			at.change = &o
+		case ep.Method == fasthttp.MethodGet && o.Method == fasthttp.MethodPost && ep.change == nil:
+			ep.change = &o
 		default:
 			panic("BUG: " + o.Method + " " + o.Path + " is in the table twice, or before its GET")
 		}
@@ -86,8 +86,8 @@ func (p *PublicListener) Serve(l net.Listener) error {
 	})
 }
 
-// route finds a request's endpoint by its path without the last slash, for every method. Pages are
-// tried last, so that they cost commands no time.
+// route runs the endpoint of a request's path, without the last slash. It looks for web pages last,
+// so that they cost commands no time.
 func (p *PublicListener) route(ctx *fasthttp.RequestCtx) {
 	if !isSpoken(&ctx.Request.Header) {
 		lingerAfter(ctx)
@@ -108,12 +108,12 @@ func (p *PublicListener) route(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	r := newRequest(p.Edge, ctx)
-	if to := p.siteRoute(string(path)); to != "" {
-		r.route = p.site[to]
-		r.site(to, string(path))
+	if page := p.siteRoute(string(path)); page != "" {
+		r.route = p.site[page]
+		r.sendSite(page, string(path))
 		return
 	}
-	if r.mayTakePublic() {
+	if r.takePublicToken() {
 		r.Fail(api.NotFound, "")
 	}
 	r.send()
@@ -140,9 +140,9 @@ func unescaped(path []byte) []byte {
 	return plain
 }
 
-// broken answers bytes that never became a request. If the body is too large, the path, the method
-// and the headers are known by then, and are checked first. A body in chunks is the exception,
-// because the server has forgotten its head by then.
+// broken writes the response for bytes that the server could not read as a request. For a body that
+// is too large, the path, the method and the headers are checked first, unless it came in chunks:
+// then the server no longer has the head.
 func (p *PublicListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	f, about := p.classify(&ctx.Request.Header, err)
 	if f == api.BodyTooLarge && string(ctx.URI().PathOriginal()) != "/" {
@@ -161,11 +161,12 @@ func (p *PublicListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	p.malformed(ctx, f, about)
 }
 
-// malformed answers bytes that are no request.
+// malformed writes the response for bytes that are no request, and takes a token of public
+// requests.
 func (p *PublicListener) malformed(ctx *fasthttp.RequestCtx, f *api.Failure, about string) {
 	r := newRequest(p.Edge, ctx)
 	r.route = malformed
-	if r.mayTakePublic() {
+	if r.takePublicToken() {
 		r.Fail(f, about)
 	}
 	r.send()

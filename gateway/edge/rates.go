@@ -17,22 +17,22 @@ import (
 //	reads     by key: private GETs, and refusals for a permission or a frozen account
 //	commands  by account: POSTs that request something
 //	cancels   by account: POSTs that take something back
-//	failures  by client address: private requests that ended before their signature was right
+//	failures  by client address: private requests that failed before their signature was verified
 //	probes    by client address: /healthz, /readyz, /leaderz, except from this machine and proxies
 //	docs      by client address, in bytes: /docs and the OpenAPI document
 //	web       by client address, in bytes: the web pages and their files
 //
-// A request with a right signature takes from the buckets of its key or account alone. So no
-// neighbour at its address, no reading key and no flood of orders keeps an owner from cancelling.
+// A verified request takes tokens only from the buckets of its key or account. So no neighbour at
+// its address, no reading key and no flood of orders keeps an owner from cancelling.
 type rateLimits struct {
 	public, reads, commands, cancels, failures, probes, docs, web rateLimit
 }
 
 // A rateLimit is one kind of bucket. The zero rateLimit limits nothing.
 type rateLimit struct {
-	rate    Rate // of the buckets; guarded by Gateway.mu
-	buckets atomic.Pointer[ratelimit.Limiter]
-	refused atomic.Uint64 // answers with 429
+	rate      Rate // of the buckets; guarded by Gateway.mu
+	buckets   atomic.Pointer[ratelimit.Limiter]
+	throttled atomic.Uint64 // count of answers with 429
 }
 
 // rateNames are their labels in the metrics.
@@ -44,7 +44,7 @@ func (l *rateLimits) all() []*rateLimit {
 		&l.probes, &l.docs, &l.web}
 }
 
-// set makes buckets for other limits at a time. Clients still owe the tokens that they have taken.
+// set changes the limits, at a time. Clients still owe the tokens that they have taken.
 func (l *rateLimits) set(o *Limits, entries int, at int64) {
 	for i, rate := range []Rate{o.PublicRate, o.ReadRate, o.CommandRate, o.CancelRate,
 		o.FailureRate, o.ProbeRate, o.DocsRate, o.WebRate} {
@@ -63,9 +63,8 @@ var (
 	headerRateReset     = []byte("X-RateLimit-Reset")
 )
 
-// writeRate writes the limit that counted a request, if one did. The headers are the tokens of a
-// full bucket, the tokens left, and the seconds until the bucket is full again. digits is room for
-// a number.
+// writeRate writes the bucket's headers: the tokens of a full bucket, the tokens left, and the
+// seconds until the bucket is full. digits is a buffer for a number.
 func writeRate(h *fasthttp.ResponseHeader, a *ratelimit.Answer, digits []byte) {
 	if a.Limit == 0 {
 		return

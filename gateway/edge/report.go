@@ -29,7 +29,8 @@ type failureLog struct {
 // failuresPerSecond is the maximum of logged failures a second.
 const failuresPerSecond = 20
 
-// next reports whether a failure at that time is logged, and the number suppressed before it.
+// next reports whether to log a failure now, and how many were suppressed since the last logged
+// one.
 func (l *failureLog) next(now int64) (ok bool, left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,32 +46,32 @@ func (l *failureLog) next(now int64) (ok bool, left int) {
 	return true, left
 }
 
-// reports gives ids to answers that are server failures, and logs them.
+// reports logs answers that are server failures, with request ids.
 type reports struct {
 	log                 *slog.Logger
 	now                 func() int64
-	errors, unavailable failureLog // of 500 and of the others
+	errors, unavailable failureLog // for status 500, and for all others
 }
 
-// report gives an answer an id and logs it. more, the other attributes, may be empty.
+// report sets the request id of an answer, and logs it with the attributes more.
 func (s *reports) report(ctx *fasthttp.RequestCtx, route string, status int, took int64,
 	more ...any) (id string) {
-	id, attributes := identified(ctx, route, status, took)
+	id, attributes := identifyAnswer(ctx, route, status, took)
 	s.write(status, attributes, more)
 	return id
 }
 
-// ofProbe gives an id to the answer that this process is not ready. That is no failed request, and
-// balancers ask each second: the line is for debugging.
-func (s *reports) ofProbe(ctx *fasthttp.RequestCtx, route string, f *api.Failure, took int64,
+// reportProbe logs, at debug level, that a probe found this process not ready: load balancers probe
+// each second.
+func (s *reports) reportProbe(ctx *fasthttp.RequestCtx, route string, f *api.Failure, took int64,
 	cause error) {
-	_, attributes := identified(ctx, route, f.Status, took)
+	_, attributes := identifyAnswer(ctx, route, f.Status, took)
 	s.log.Debug("answered a probe: this process does not serve",
 		append(attributes, "failure", f.Name, "error", cause)...)
 }
 
-// identified gives an answer an id, and returns the common attributes for the log.
-func identified(ctx *fasthttp.RequestCtx, route string, status int, took int64) (id string,
+// identifyAnswer sets the request id of an answer, and returns the common attributes for the log.
+func identifyAnswer(ctx *fasthttp.RequestCtx, route string, status int, took int64) (id string,
 	attributes []any) {
 	id = requestID()
 	ctx.Response.Header.Set("X-Request-Id", id)
@@ -78,8 +79,8 @@ func identified(ctx *fasthttp.RequestCtx, route string, status int, took int64) 
 		string(ctx.Path()), "status", status, "took", time.Duration(took)}
 }
 
-// ofStream logs a failure that answers an event of the stream.
-func (s *reports) ofStream(event string, f *api.Failure, cause error) {
+// reportStream logs a server failure of an event of the stream, or of a forwarded request.
+func (s *reports) reportStream(event string, f *api.Failure, cause error) {
 	s.write(f.Status, []any{"event", event, "status", f.Status, "failure", f.Name},
 		[]any{"error", cause})
 }

@@ -24,15 +24,15 @@ type request struct {
 	from netip.Addr // address of the client; invalid: not looked up yet
 	// time of arrival by the gateway's clock, for limits and to time the request
 	at   int64
-	rate ratelimit.Answer // limit shown to the client, if any
+	rate ratelimit.Answer // bucket shown in the rate headers; zero: none
 	// tokens of a forwarded batch
 	commands, cancels int
 
 	verifier sign.Verifier
 
-	private bool // caches must not keep the answer
-	probe   bool // it queries the state of this process
-	// pages of no other origin may read the answer, which has its own Cache-Control
+	noStore bool // caches must not keep the answer
+	probe   bool // the operation is a probe
+	// the answer is for pages of this origin only, and sets its own Cache-Control
 	sameOrigin bool
 	route      int      // number of its route in the meter
 	shard      uint32   // of the meter; it stays with this memory
@@ -51,7 +51,7 @@ var requests = sync.Pool{New: func() any {
 func newRequest(e *Edge, ctx *fasthttp.RequestCtx) *request {
 	r := requests.Get().(*request)
 	r.edge, r.ctx = e, ctx
-	r.from, r.at, r.rate, r.route, r.private = netip.Addr{}, e.now(),
+	r.from, r.at, r.rate, r.route, r.noStore = netip.Addr{}, e.now(),
 		ratelimit.Answer{}, unmatched, false
 	r.written, r.sameOrigin, r.probe, r.stack = false, false, false, nil
 	return r
@@ -67,9 +67,9 @@ var (
 
 	headerCacheControl = []byte("Cache-Control")
 	// of private answers, probes, failures and momentary data
-	noStore = []byte("no-store")
+	cacheNoStore = []byte("no-store")
 	// of answers that every client may see: revalidate each time
-	noCache = []byte("no-cache")
+	cacheNoCache = []byte("no-cache")
 
 	headerAuthenticate = []byte("WWW-Authenticate") // of 401
 	scheme             = []byte(sign.Scheme)
@@ -97,7 +97,7 @@ func (r *request) send() {
 	took := r.edge.now() - r.at
 	if f := r.Failure; r.Status >= 500 && f != nil && f.Ours && f.Status == r.Status {
 		r.report(f, r.Cause, took)
-	} else if f, cause := r.Faulty(); f != nil {
+	} else if f, cause := r.FailedItem(); f != nil {
 		r.report(f, cause, took)
 	}
 	r.edge.Meter.count(r.shard, r.route, r.Status, took)
@@ -108,10 +108,10 @@ func (r *request) send() {
 	}
 	switch {
 	case r.sameOrigin:
-	case r.private || r.Status >= 400:
-		h.SetCanonical(headerCacheControl, noStore)
+	case r.noStore || r.Status >= 400:
+		h.SetCanonical(headerCacheControl, cacheNoStore)
 	case r.Status != fasthttp.StatusNoContent:
-		h.SetCanonical(headerCacheControl, noCache)
+		h.SetCanonical(headerCacheControl, cacheNoCache)
 	}
 	if r.Status == fasthttp.StatusUnauthorized {
 		h.SetCanonical(headerAuthenticate, scheme)
@@ -136,7 +136,8 @@ func (r *request) send() {
 	requests.Put(r)
 }
 
-// pack packs a large public answer for a client that takes gzip. False: the answer stays plain.
+// pack compresses a large public answer for a client that takes gzip; false: the answer stays
+// plain.
 func (r *request) pack() bool {
 	if r.written || !r.IsBulky() {
 		return false
@@ -149,31 +150,30 @@ func (r *request) pack() bool {
 	return true
 }
 
-// refuseAbsent answers a request that this process does not serve: it is starting, or is a
-// follower.
-func (r *request) refuseAbsent() {
-	if leader := r.edge.refuseAbsent(&r.Call); leader != "" {
+// refuseNotServing writes the response of a process that is starting, or is a follower.
+func (r *request) refuseNotServing() {
+	if leader := r.edge.refuseNotServing(&r.Call); leader != "" {
 		r.ctx.Response.Header.Set("X-Leader", leader)
 	}
 }
 
-// refuseAbsent answers a call that this process does not serve. It returns the leader's URL; "":
-// none is known.
-func (e *Edge) refuseAbsent(c *api.Call) (leader string) {
+// refuseNotServing writes the response of a process that is starting, or is a follower. It returns
+// the leader's URL; "": unknown.
+func (e *Edge) refuseNotServing(c *api.Call) (leader string) {
 	s, follows := e.following()
 	if !follows || s.Starting {
 		c.Fail(api.Starting, "")
 		return ""
 	}
 	c.Fail(api.Following, s.About())
-	return s.Elsewhere()
+	return s.OtherLeaderURL()
 }
 
-// report gives an answer that is, or contains, a server failure an id, and logs it.
+// report sets the request id of an answer that is, or contains, a server failure, and logs it.
 func (r *request) report(f *api.Failure, cause error, took int64) {
 	route := r.edge.Meter.Routes[r.route]
 	if r.probe && f.Status == fasthttp.StatusServiceUnavailable {
-		r.edge.reports.ofProbe(r.ctx, route, f, took, cause)
+		r.edge.reports.reportProbe(r.ctx, route, f, took, cause)
 		return
 	}
 	r.edge.reports.report(r.ctx, route, f.Status, took,
@@ -189,8 +189,8 @@ func (r *request) address() netip.Addr {
 	return r.from
 }
 
-// recover answers 500 for a panic in a handler: its state is the request's own, so the process
-// continues.
+// recover writes 500 for a panic in a handler. The process continues, because a handler changes
+// only the request's own state.
 func (r *request) recover() {
 	p := recover()
 	if p == nil {

@@ -19,13 +19,13 @@ import (
 // A Listener is one of the listeners of the edge.
 type Listener struct {
 	*Edge
-	Name        string // of its metrics
+	Name        string // label in the metrics
 	Server      *fasthttp.Server
 	Places      *listen.Places
 	Certificate *listen.Certificate // nil: plain HTTP
 }
 
-// serve serves until the server ends. refuse answers a connection above the limit.
+// serve serves until the server ends. refuse writes the response to a connection above the limit.
 func (l *Listener) serve(on net.Listener, refuse func(*fasthttp.RequestCtx)) error {
 	return l.Server.Serve(listen.New(on, l.Places, l.Certificate, func(w io.Writer) {
 		var ctx fasthttp.RequestCtx
@@ -35,19 +35,19 @@ func (l *Listener) serve(on net.Listener, refuse func(*fasthttp.RequestCtx)) err
 	}, l.log))
 }
 
-// server makes the server of a listener. broken answers a request that cannot be read completely.
-// limit is the maximum length of a body after a head, in bytes.
+// server makes the server of a listener. broken writes the response to a request that cannot be
+// read completely. limit returns the maximum length of a body after a head, in bytes.
 func (e *Edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCtx, error),
 	limit func(*fasthttp.RequestHeader) int,
 ) *fasthttp.Server {
 	refuse := func(ctx *fasthttp.RequestCtx, err error) {
 		e.mayWrite(ctx)
 		c := listen.Of(ctx.Conn())
-		if !occupied(ctx, c) {
+		if !occupy(ctx, c) {
 			return
 		}
 		broken(ctx, err)
-		if isTimeout(err) { // the client's time is over
+		if isTimeout(err) { // the read timeout has passed
 			ctx.SetConnectionClose()
 			return
 		}
@@ -55,13 +55,13 @@ func (e *Edge) server(h fasthttp.RequestHandler, broken func(*fasthttp.RequestCt
 	}
 	return &fasthttp.Server{
 		Handler: func(ctx *fasthttp.RequestCtx) {
-			if c := listen.Of(ctx.Conn()); occupied(ctx, c) {
+			if c := listen.Of(ctx.Conn()); occupy(ctx, c) {
 				h(ctx)
 				endUpgrade(ctx, c)
 				e.writeKeepAlive(ctx)
 			}
 		}, ErrorHandler: refuse, HeaderReceived: asMeant,
-		// A client that asks before sending its body learns at once that the body is too long.
+		// A client that expects 100 Continue learns before sending that its body is too long.
 		ExpectHandler: func(ctx *fasthttp.RequestCtx) int {
 			if ctx.Request.Header.ContentLength() > limit(&ctx.Request.Header) {
 				refuse(ctx, fasthttp.ErrBodyTooLarge)
@@ -97,8 +97,8 @@ func (e *Edge) writeKeepAlive(ctx *fasthttp.RequestCtx) {
 }
 
 // mayWrite renews the write deadline for an answer to a request that was never read. The current
-// deadline belongs to the previous answer and may have passed. If both requests came together, that
-// answer may still be unwritten too.
+// deadline belongs to the connection's previous answer and may have passed. Of pipelined requests,
+// that answer may still be unwritten too.
 func (e *Edge) mayWrite(ctx *fasthttp.RequestCtx) {
 	if c := ctx.Conn(); c != nil && e.opts.WriteTimeout > 0 {
 		//nolint:errcheck // then writing fails too
@@ -106,10 +106,10 @@ func (e *Edge) mayWrite(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// occupied keeps a connection while its request is answered. It returns false if the connection was
-// given up for a newer one. Then no request is carried out, and no answer may look as if one were.
-// So occupied closes the connection, because the listener may not have done so yet.
-func occupied(ctx *fasthttp.RequestCtx, c *listen.Conn) bool {
+// occupy marks a connection as busy with a request. It returns false if the connection was given up
+// for a newer one. Then occupy closes the connection, so that the request is neither executed nor
+// answered.
+func occupy(ctx *fasthttp.RequestCtx, c *listen.Conn) bool {
 	if c == nil || c.Occupy() {
 		return true
 	}
@@ -121,8 +121,8 @@ func occupied(ctx *fasthttp.RequestCtx, c *listen.Conn) bool {
 	return false
 }
 
-// endUpgrade closes a connection whose request for a websocket failed, because the bytes after the
-// request were not followed.
+// endUpgrade closes a connection whose websocket upgrade failed, because the bytes after the
+// request were not parsed.
 func endUpgrade(ctx *fasthttp.RequestCtx, c *listen.Conn) {
 	if c != nil && c.AskedForUpgrade() && !ctx.Hijacked() {
 		ctx.SetConnectionClose()

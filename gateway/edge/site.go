@@ -19,12 +19,12 @@ const (
 	firstPage = "/trade"
 )
 
-// siteRoutes are their routes in the meter. All files below web.Folder are one.
+// siteRoutes are the web pages' routes in the meter. All files below web.Folder share one.
 func siteRoutes() []string {
 	return append([]string{siteRoot, web.Folder, web.MailsAddress}, web.Addresses()...)
 }
 
-// siteRoute returns the route of a path, "" if no page has it.
+// siteRoute returns the route of a web page's path; "": no page has it.
 func (e *Edge) siteRoute(path string) string {
 	if e.opts.NoPages {
 		return ""
@@ -39,29 +39,29 @@ func (e *Edge) siteRoute(path string) string {
 	return ""
 }
 
-// site answers a request for a page or a part of one.
-func (r *request) site(route, path string) {
+// sendSite answers a request for a page or a part of one.
+func (r *request) sendSite(route, path string) {
 	defer r.recover()
 	switch {
 	case !r.ctx.IsGet() && !r.ctx.IsHead():
-		if r.mayVisit(0) {
+		if r.takeSiteTokens(0) {
 			r.ctx.Response.Header.Set("Allow", "GET, HEAD")
 			r.Fail(api.MethodNotAllowed, string(r.ctx.Method()))
 		}
-	case !r.sized():
+	case !r.checkBodySize():
 	case route == siteRoot:
-		if r.mayVisit(0) {
+		if r.takeSiteTokens(0) {
 			r.sameOrigin, r.written, r.Status = true, true, fasthttp.StatusFound
 			r.ctx.Response.Header.Set("Location", firstPage)
 		}
 	case route == web.Folder:
-		r.asset(path)
+		r.sendAsset(path)
 	default:
 		h := &r.ctx.Request.Header
 		look := web.LookOf(h.Cookie(web.ThemeCookie), h.Cookie(web.PaletteCookie))
-		f, keep := web.Page(path, look), noCache
+		f, keep := web.Page(path, look), cacheNoCache
 		if route == web.MailsAddress {
-			f, keep = r.demoMails(look), noStore
+			f, keep = r.demoMails(look), cacheNoStore
 		}
 		if f != nil && r.sendFile(f, "Accept-Encoding, Cookie", keep) {
 			r.guardPage()
@@ -70,19 +70,19 @@ func (r *request) site(route, path string) {
 	r.send()
 }
 
-// asset answers a request for a part of a page. A page of another program version gets 404, and
+// sendAsset answers a request for a part of a page. A page of another program version gets 404, and
 // offers to reload.
-func (r *request) asset(path string) {
+func (r *request) sendAsset(path string) {
 	if f := web.Asset(path); f != nil {
-		r.sendFile(f, "Accept-Encoding", forEver)
-	} else if r.mayVisit(0) {
+		r.sendFile(f, "Accept-Encoding", cacheImmutable)
+	} else if r.takeSiteTokens(0) {
 		r.Fail(api.NotFound, "")
 	}
 }
 
-// demoMails returns the page with the demo's mails. nil: the request is answered.
+// demoMails returns the page with the demo's mails. It returns nil after writing an error response.
 func (r *request) demoMails(look web.Look) *web.File {
-	if !r.mayVisit(0) { // reading the folder costs more than sending the page
+	if !r.takeSiteTokens(0) { // reading the folder costs more than sending the page
 		return nil
 	}
 	list, err := r.edge.opts.DemoMails()
@@ -112,11 +112,10 @@ func (r *request) guardPage() {
 	}
 }
 
-// forEver is the Cache-Control of a file whose address names its content.
-var forEver = []byte("public, max-age=31536000, immutable")
+// cacheImmutable is the Cache-Control of a file whose address names its content.
+var cacheImmutable = []byte("public, max-age=31536000, immutable")
 
-// sendFile answers with a file, or with 304 if the client has it. False: the client exceeds its
-// limit.
+// sendFile writes a file, or 304 if the client has it. It returns false after writing 429.
 func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 	body, tag := f.Plain, f.Tag
 	packed := f.Packed != nil &&
@@ -129,7 +128,7 @@ func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 	if have || r.ctx.IsHead() {
 		bytes = 0
 	}
-	if !r.mayVisit(bytes) {
+	if !r.takeSiteTokens(bytes) {
 		return false
 	}
 	h := &r.ctx.Response.Header
@@ -154,9 +153,10 @@ func (r *request) sendFile(f *web.File, vary string, keep []byte) bool {
 // leastVisit is the least cost of a page request, in bytes.
 const leastVisit = 1024
 
-// mayVisit takes a token for each byte of an answer, of the pages' own bucket. A whole office
-// behind one address opens them without taking from its programs' limits.
-func (r *request) mayVisit(bytes int) bool {
+// takeSiteTokens takes a token of the web pages' bucket for each byte of an answer. It returns
+// false after writing 429. So an office behind one address can open pages without throttling its
+// programs.
+func (r *request) takeSiteTokens(bytes int) bool {
 	a, ok := r.edge.limits.web.take(&r.Call, ratelimit.AddressKey(r.address()),
 		max(bytes, leastVisit), r.at)
 	if !ok {

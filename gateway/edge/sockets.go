@@ -54,12 +54,12 @@ func (m *mount) newSockets(a *api.API) *sockets {
 	if a.Commands() != nil {
 		options.Guard = guard{m.Edge, a}
 	} else {
-		options.Absent = m.refuseAbsent
+		options.Absent = m.refuseNotServing
 	}
 	s := &sockets{hub: stream.New(a, options),
 		server: socketio.New(socketio.Options{
-			Log: m.log, Node: m.opts.Node, Address: m.address, Allow: m.mayAsk, Hold: listen.Hold,
-			MaxPayload:  m.opts.BodyBytes,
+			Log: m.log, Node: m.opts.Node, Address: m.address, Allow: m.takeStreamToken,
+			Hold: listen.Hold, MaxPayload: m.opts.BodyBytes,
 			Connections: o.Connections, ConnectionsPerAddress: o.ConnectionsPerAddress,
 			MessagesPerSecond: o.MessagesPerSecond,
 			QueueBytes:        o.QueueBytes, StallTimeout: o.Stall, PingInterval: o.PingInterval,
@@ -71,20 +71,20 @@ func (m *mount) newSockets(a *api.API) *sockets {
 	return s
 }
 
-// mayAsk takes a token of the address's public requests. It is for requests of the stream that
-// belong to no session, or that are refused.
-func (m *mount) mayAsk(ctx *fasthttp.RequestCtx) error {
+// takeStreamToken takes a token of the address's public requests, for a request of the stream that
+// belongs to no session, or that is refused.
+func (m *mount) takeStreamToken(ctx *fasthttp.RequestCtx) error {
 	a := m.limits.public.buckets.Load().Take(ratelimit.AddressKey(m.address(ctx)), m.now())
 	writeRate(&ctx.Response.Header, &a, nil)
 	if !a.OK {
-		m.limits.public.refused.Add(1)
+		m.limits.public.throttled.Add(1)
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(a.RetryAfter))
 		return errTooManyRequests
 	}
 	return nil
 }
 
-// handle answers a request of the stream.
+// handle serves a request of the stream.
 func (m *mount) handle(ctx *fasthttp.RequestCtx) {
 	if s := m.sockets.Load(); s != nil {
 		defer m.recover(ctx)
@@ -94,19 +94,19 @@ func (m *mount) handle(ctx *fasthttp.RequestCtx) {
 			s.server.Handle(ctx)
 		}
 		if ctx.Response.StatusCode() >= 400 {
-			ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
+			ctx.Response.Header.SetCanonical(headerCacheControl, cacheNoStore)
 		}
 		return
 	}
 	r := newRequest(m.Edge, ctx)
 	r.route = uncounted
-	if r.mayTakePublic() {
-		r.refuseAbsent()
+	if r.takePublicToken() {
+		r.refuseNotServing()
 	}
 	r.send()
 }
 
-// recover answers 500 for a panic in a request of the stream, as request.recover does.
+// recover writes 500 for a panic in a request of the stream, as request.recover does.
 func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	p := recover()
 	if p == nil {
@@ -119,8 +119,7 @@ func (m *mount) recover(ctx *fasthttp.RequestCtx) {
 	r.send()
 }
 
-// end ends the sockets of an ended engine or follower, and returns at once: their clients may be
-// slow.
+// end closes the sockets of an ended engine or follower, without waiting for slow clients.
 func (m *mount) end() {
 	if s := m.sockets.Swap(nil); s != nil {
 		go s.close()

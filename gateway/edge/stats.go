@@ -11,16 +11,16 @@ import (
 // Engine returns the engine; nil: the exchange is starting, or is a follower.
 func (e *Edge) Engine() *actors.Engine { return e.engine.Load() }
 
-// Serves reports whether this process, without an engine, follows and serves.
+// Serves reports whether this process is a follower that serves clients.
 func (e *Edge) Serves() bool {
 	a := e.api.Load()
 	return a != nil && a.Ready() == nil
 }
 
-// Throttled gives the answers with 429 by the name of their limit.
+// Throttled calls f with the count of answers with 429 for each limit.
 func (e *Edge) Throttled(each func(refused uint64, limit string)) {
 	for i, l := range e.limits.all() {
-		each(l.refused.Load(), rateNames[i])
+		each(l.throttled.Load(), rateNames[i])
 	}
 }
 
@@ -30,7 +30,7 @@ func (e *Edge) Configuration() (at int64, stale bool) {
 	return e.configured.at.Load(), e.configured.stale.Load()
 }
 
-// StreamStats returns the numbers of the event stream. False: there is none.
+// StreamStats returns the counts of the event stream; false: there is no stream.
 func (e *Edge) StreamStats() (_ socketio.Stats, _ stream.Stats, ok bool) {
 	s := e.stream.sockets.Load()
 	if s == nil {

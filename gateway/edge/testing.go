@@ -11,7 +11,8 @@ import (
 
 // ForTests are options for tests of gateway.
 type ForTests struct {
-	// Clock counts for rates: nanoseconds of a monotonic clock. nil: the process's own.
+	// Clock is the clock of rate limits, in nanoseconds of a monotonic clock. nil: the process's
+	// own.
 	Clock func() int64
 }
 
@@ -57,5 +58,5 @@ func (p *PublicListener) Table() map[string][]*api.Operation {
 	return all
 }
 
-// Route answers a request, for tests of gateway.
+// Route serves a request, for tests of gateway.
 func (p *PublicListener) Route(ctx *fasthttp.RequestCtx) { p.route(ctx) }

@@ -12,29 +12,30 @@ import (
 	"exchange/gateway/ratelimit"
 )
 
-// take takes tokens from a client's bucket. Without them it answers the call with 429: false.
+// take takes n tokens from a client's bucket. It returns false after writing 429 if the bucket has
+// fewer.
 func (l *rateLimit) take(c *api.Call, client uint64, n int, at int64) (ratelimit.Answer, bool) {
 	a := l.buckets.Load().TakeMany(client, n, at)
-	return a, l.unlessThrottled(c, &a)
+	return a, l.checkToken(c, &a)
 }
 
-// unlessThrottled answers 429 and returns false if a bucket had no token.
-func (l *rateLimit) unlessThrottled(c *api.Call, a *ratelimit.Answer) bool {
+// checkToken returns false after writing 429, if the bucket had too few tokens.
+func (l *rateLimit) checkToken(c *api.Call, a *ratelimit.Answer) bool {
 	if !a.OK {
-		l.refused.Add(1)
+		l.throttled.Add(1)
 		c.Throttle(a.RetryAfter)
 	}
 	return a.OK
 }
 
-// permit checks that the call's key has the operation's permission, that the account may act now,
-// and that the operation's bucket has a token. False: the call is answered. A refusal counts for
-// the key alone, so a key without a permission does not use up the tokens of the account's other
-// keys.
+// permit checks that the call's key has the operation's permission and that the account is not
+// frozen, and takes the operation's tokens. It returns false after writing an error response. A
+// refusal is charged to the key's own read bucket, so a key without a permission does not use up
+// the tokens of the account's other keys.
 func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimit.Answer, ok bool) {
 	key, account := uint64(c.Key.Number), uint64(c.Key.Account.ID)
 	if f, _ := o.Refusal(c.Key); f != nil {
-		if a, ok = l.reads.take(c, key, 1, at); !ok || c.Refused(o) {
+		if a, ok = l.reads.take(c, key, 1, at); !ok || c.RecheckRefusal(o) {
 			return a, false
 		}
 	}
@@ -49,26 +50,26 @@ func (l *rateLimits) permit(c *api.Call, o *api.Operation, at int64) (a ratelimi
 	return l.commands.take(c, account, 1, at)
 }
 
-// takePermitted takes the tokens of a call that the leader has permitted, so that its client sees
-// the limit as counted by this process. It refuses nothing. commands or cancels are a batch's
-// tokens.
+// takePermitted takes the tokens of a call that the leader has permitted, so that the client sees
+// this process's bucket. It refuses nothing. commands and cancels are a batch's tokens, otherwise
+// 0.
 func (l *rateLimits) takePermitted(key *directory.Key, o *api.Operation, commands, cancels int,
 	at int64) ratelimit.Answer {
-	n, of, client := 1, &l.commands, uint64(key.Account.ID)
+	n, limit, client := 1, &l.commands, uint64(key.Account.ID)
 	switch {
 	case o.Method == fasthttp.MethodGet:
-		of, client = &l.reads, uint64(key.Number)
+		limit, client = &l.reads, uint64(key.Number)
 	case commands > 0:
 		n = commands
 	case cancels > 0:
-		n, of = cancels, &l.cancels
+		n, limit = cancels, &l.cancels
 	case o.Cancels:
-		of = &l.cancels
+		limit = &l.cancels
 	}
-	return of.buckets.Load().TakeMany(client, n, at)
+	return limit.buckets.Load().TakeMany(client, n, at)
 }
 
-// permitMany takes the tokens of all parts of a call, or none.
+// permitMany takes the tokens of all items of a batch, or none.
 func (l *rateLimits) permitMany(c *api.Call, o *api.Operation, at int64) (a ratelimit.Answer,
 	ok bool) {
 	account := uint64(c.Key.Account.ID)
@@ -88,46 +89,48 @@ func (l *rateLimits) permitMany(c *api.Call, o *api.Operation, at int64) (a rate
 	return a, ok
 }
 
-// mayTake takes a token from a client's bucket, as take.
-func (r *request) mayTake(l *rateLimit, client uint64) (ok bool) {
+// takeToken takes a token from a client's bucket. It returns false after writing 429.
+func (r *request) takeToken(l *rateLimit, client uint64) (ok bool) {
 	r.rate, ok = l.take(&r.Call, client, 1, r.at)
 	return ok
 }
 
-// mayTakePublic takes a token from the bucket of public requests of the client's address.
-func (r *request) mayTakePublic() bool {
+// takePublicToken takes a token of public requests of the client's address. It returns false after
+// writing 429.
+func (r *request) takePublicToken() bool {
 	r.Address = ratelimit.AddressKey(r.address())
-	return r.mayTake(&r.edge.limits.public, r.Address)
+	return r.takeToken(&r.edge.limits.public, r.Address)
 }
 
-// countFailure counts a private request that was refused before its signature was right. If the
-// bucket of its address is empty, the answer becomes 429 and the connection closes.
-func (r *request) countFailure() {
-	if !r.mayTake(&r.edge.limits.failures, ratelimit.AddressKey(r.address())) {
+// takeFailureToken takes a token for a private request that failed before its signature was
+// verified. If the address has none, the response becomes 429 and the connection closes.
+func (r *request) takeFailureToken() {
+	if !r.takeToken(&r.edge.limits.failures, ratelimit.AddressKey(r.address())) {
 		r.ctx.SetConnectionClose()
 	}
 }
 
-// mayProbe takes a token for a probe. Probes from this machine and from trusted proxies do not
-// count. Otherwise a flood from elsewhere could make a supervisor believe that the process is dead.
-func (r *request) mayProbe() bool {
+// takeProbeToken takes a token for a probe. It returns false after writing 429. Probes from this
+// machine and from trusted proxies take none, so that no flood from other addresses can make a
+// supervisor believe that the process is dead.
+func (r *request) takeProbeToken() bool {
 	from := r.address()
 	if from.IsLoopback() && isLoopback(r.ctx.RemoteIP()) ||
 		listen.Within(r.edge.opts.TrustedProxies, from) {
 		return true
 	}
-	return r.mayTake(&r.edge.limits.probes, ratelimit.AddressKey(from))
+	return r.takeToken(&r.edge.limits.probes, ratelimit.AddressKey(from))
 }
 
-// mayLoad takes a token for each byte of a page. A sent page shows the limit on requests, a refusal
-// the exceeded limit.
-func (r *request) mayLoad(bytes int) bool {
+// takePageTokens takes a token for each byte of a page. It returns false after writing 429, whose
+// headers show this bucket; a sent page shows the one of public requests.
+func (r *request) takePageTokens(bytes int) bool {
 	l := &r.edge.limits.docs
 	a := l.buckets.Load().TakeMany(ratelimit.AddressKey(r.address()), bytes, r.at)
 	if !a.OK {
 		r.rate = a
 	}
-	return l.unlessThrottled(&r.Call, &a)
+	return l.checkToken(&r.Call, &a)
 }
 
 func isLoopback(ip net.IP) bool {

@@ -11,18 +11,18 @@ import (
 	"exchange/gateway/operator"
 )
 
-// The listener for /metrics alone. Monitoring needs no right to move money, and no profiles, which
-// expose the memory.
+// The listener that serves only /metrics. Monitoring needs no right to move money, and no profiles,
+// which expose the memory.
 
-// A MetricsListener serves /metrics alone.
+// A MetricsListener serves only /metrics.
 type MetricsListener struct {
 	Listener
-	operator *operator.Server // counts wrong tokens
-	Token    operator.Token   // none: the metrics need none
+	operator *operator.Server // limits wrong tokens
+	Token    operator.Token   // none: the metrics need no token
 	scrape   fasthttp.RequestHandler
 }
 
-// NewMetricsListener makes the listener of monitoring. o counts wrong tokens.
+// NewMetricsListener makes the listener of monitoring. o limits wrong tokens.
 func NewMetricsListener(e *Edge, o *operator.Server, scrape fasthttp.RequestHandler,
 ) *MetricsListener {
 	l := &MetricsListener{operator: o, scrape: scrape, Listener: Listener{Edge: e, Name: watchers,
@@ -47,12 +47,12 @@ func (l *MetricsListener) Serve(on net.Listener) error {
 }
 
 func (l *MetricsListener) handle(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.SetCanonical(headerCacheControl, noStore)
+	ctx.Response.Header.SetCanonical(headerCacheControl, cacheNoStore)
 	switch {
 	case !isSpoken(&ctx.Request.Header):
 		ctx.SetConnectionClose()
 		operator.Fail(ctx, api.MalformedRequest, "")
-	case !l.mayWatch(ctx):
+	case !l.admit(ctx):
 	case !ctx.IsGet() || string(ctx.Path()) != metricsPath:
 		operator.Answer(ctx, fasthttp.StatusNotFound,
 			map[string]string{"error": "this listener has GET /metrics alone"})
@@ -62,9 +62,9 @@ func (l *MetricsListener) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// mayWatch reports whether a client shows the metrics' token, if there is one, and answers the
-// request otherwise. Wrong tokens count by address.
-func (l *MetricsListener) mayWatch(ctx *fasthttp.RequestCtx) bool {
+// admit returns true if the request has the metrics' token, or none is set; otherwise false, after
+// writing an error response. Wrong tokens are limited by address.
+func (l *MetricsListener) admit(ctx *fasthttp.RequestCtx) bool {
 	if l.Token.IsNone() || l.Token.Shown(&ctx.Request.Header) {
 		return true
 	}
@@ -73,7 +73,7 @@ func (l *MetricsListener) mayWatch(ctx *fasthttp.RequestCtx) bool {
 	return false
 }
 
-// broken answers a request that could not be read to its end.
+// broken writes the response for a request that could not be read completely.
 func (l *MetricsListener) broken(ctx *fasthttp.RequestCtx, err error) {
 	f, about := l.classify(&ctx.Request.Header, err)
 	operator.Fail(ctx, f, about)

@@ -1,12 +1,12 @@
-// Package metrics collects the numbers of an edge, its engine, its stream and its node, for each
+// Package metrics collects the metrics of an edge, its engine, its stream and its node, for each
 // scrape of /metrics.
 //
-//	collector.go  the numbers of the edge, and the collection
-//	engine.go     the numbers of the engine
-//	stream.go     the numbers of the event stream
-//	cluster.go    the numbers of a node of a cluster
+//	collector.go  metrics of the edge, and the collection
+//	engine.go     metrics of the engine
+//	stream.go     metrics of the event stream
+//	cluster.go    metrics of a cluster's node
 //	watch.go      operators' pending work, liabilities, and resources that may run out
-//	disk_unix.go, disk_other.go  the room of a folder's disk
-//	poll.go       numbers whose lookup takes longer than a scrape may
-//	sink.go       numbers in the form of Prometheus
+//	disk_unix.go, disk_other.go  free disk space of a folder
+//	poll.go       metrics that are too slow to read during a scrape
+//	sink.go       metrics in Prometheus's text format
 package metrics

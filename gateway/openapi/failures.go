@@ -34,7 +34,7 @@ func (d *description) failuresOf(e *api.Operation) []*api.Failure {
 	add(signed, api.Unauthenticated, api.MissingNonce, api.MalformedNonce, api.WrongSignature,
 		api.WrongNonce, api.AddressNotAllowed, api.NotPermitted, api.AccountFrozen, api.AccountBusy)
 	add(signed, engineFailures...)
-	add(e.Private && post, api.MalformedBody, api.UnknownContentType, api.PackedBody,
+	add(e.Private && post, api.MalformedBody, api.UnknownContentType, api.EncodedBody,
 		api.Maintenance,
 		api.Paused, api.OutcomeUnknown)
 	return append(all, d.failures...)
@@ -166,7 +166,8 @@ var failureAbout = map[*api.Failure]string{
 	api.Throttled:        "1",
 	api.Following:        " Node b leads.",
 	api.Maintenance:      " Back at 12:00 UTC.",
-	api.OutcomeUnknown:   " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether it is in.",
+	api.OutcomeUnknown: " GET /api/v1/orders/own/?client_order_id=bid-1 shows whether the order " +
+		"was accepted.",
 }
 
 // lastNonceExample is that of a key whose nonces are times in milliseconds.

@@ -15,28 +15,28 @@ import (
 )
 
 var accountRoutes = []route{
-	{"GET accounts", do(listAccounts), atLeader, "Accounts",
+	{"GET accounts", do(listAccounts), byEngine, "Accounts",
 		"A page of the accounts, in order of their ids. `next` is there if more " +
 			"may follow: send it as `after`."},
-	{"POST accounts", do(createAccount), atLeader, "Open an account",
+	{"POST accounts", do(createAccount), byEngine, "Open an account",
 		"The name is new. The e-mail address gets the codes of withdrawals, and an " +
 			"account without one cannot withdraw."},
-	{"GET account", do(showAccount), atLeader, "An account at one moment",
+	{"GET account", do(showAccount), byEngine, "An account at one moment",
 		"Its holdings, its newest open orders, and its pending withdrawals."},
-	{"POST accounts/email", do(setEmail), atLeader, "Change an account's e-mail address",
+	{"POST accounts/email", do(setEmail), byEngine, "Change an account's e-mail address",
 		"Both addresses receive a mail, and the account's withdrawals are held for 48 " +
 			"hours. With the address that it has, nothing changes."},
-	{"POST accounts/close", do(closeAccount), atLeader, "Close an account",
+	{"POST accounts/close", do(closeAccount), byEngine, "Close an account",
 		"An account without money, open orders and pending withdrawals is closed " +
 			"permanently, and its keys are revoked."},
-	{"POST accounts/freeze", do(freeze), atLeader, "Freeze an account, or end that",
+	{"POST accounts/freeze", do(freeze), byEngine, "Freeze an account, or end that",
 		"The keys of a frozen account do nothing, and its withdrawals are not " +
 			"approved. Open orders stay."},
-	{"GET keys", do(listKeys), atLeader, "API keys of an account",
+	{"GET keys", do(listKeys), byEngine, "API keys of an account",
 		"With those that are revoked, and without secrets."},
-	{"POST keys", do(createKey), atLeader, "Make an API key",
+	{"POST keys", do(createKey), byEngine, "Make an API key",
 		"The answer alone has the secret: it is not shown again."},
-	{"POST keys/revoke", do(revokeKey), atLeader, "Revoke an API key",
+	{"POST keys/revoke", do(revokeKey), byEngine, "Revoke an API key",
 		"The key is revoked permanently."},
 }
 

@@ -16,21 +16,21 @@ import (
 )
 
 var clusterRoutes = []route{
-	{"GET cluster", do(showCluster), asked, "The nodes of the cluster",
+	{"GET cluster", do(showCluster), byReceiver, "The nodes of the cluster",
 		"As the asked node sees them: each node answers itself."},
-	{"GET cluster/hash", do(showHash), asked, "A digest of a node's state",
+	{"GET cluster/hash", do(showHash), byReceiver, "A digest of a node's state",
 		"Each node answers itself."},
-	{"POST cluster/transfer", do(transfer), leads, "Hand the lead over",
+	{"POST cluster/transfer", do(transfer), byLeader, "Hand the lead over",
 		"To a node, or to any."},
-	{"POST cluster/apply", do(applyMarket), leads, "Agree on another market part",
+	{"POST cluster/apply", do(applyMarket), byLeader, "Agree on another market part",
 		"The nodes use it from the next term on. The body may be larger than " +
 			"others: 6 MiB."},
-	{"POST cluster/add", do(membershipHandler(add)), leads, "Add a node",
+	{"POST cluster/add", do(membershipHandler(add)), byLeader, "Add a node",
 		"Takes the next step that is possible: repeat it until `done`."},
-	{"POST cluster/replace", do(membershipHandler(replace)), leads, "Replace a node",
+	{"POST cluster/replace", do(membershipHandler(replace)), byLeader, "Replace a node",
 		"Takes the next step that is possible: repeat it until `done`. `node` " +
 			"takes the place of `old`."},
-	{"POST cluster/remove", do(membershipHandler(remove)), leads, "Remove a node",
+	{"POST cluster/remove", do(membershipHandler(remove)), byLeader, "Remove a node",
 		"Repeat it until `done`."},
 }
 
@@ -101,8 +101,8 @@ func (s *Standing) role() string {
 	return "follower"
 }
 
-// Elsewhere returns the client URL of another node, which leads; "": none is known.
-func (s *Standing) Elsewhere() string {
+// OtherLeaderURL returns the leader's client URL; "": unknown, or this node leads.
+func (s *Standing) OtherLeaderURL() string {
 	if s.Leads() {
 		return ""
 	}
@@ -290,7 +290,7 @@ type transferAnswer struct {
 
 // transfer hands leadership over to the node in "to", or to any.
 func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
-	s, err := c.server.leads()
+	s, err := c.server.requireLeader()
 	switch {
 	case err != nil:
 		return nil, err
@@ -306,7 +306,7 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 			cmp.Or(q.To, "any other"))()
 	}
 	if err := c.server.cluster.Transfer(patience, q.To, begins); err != nil {
-		return nil, &notHanded{err}
+		return nil, &handoverFailed{err}
 	}
 	return &transferAnswer{s.Node, c.server.cluster.Standing().Leader}, nil
 }
@@ -315,7 +315,8 @@ func transfer(c *call, q *transferRequest) (*transferAnswer, error) {
 // even if a term that ends, or has not begun, loses the note.
 func (c *call) note(format string, args ...any) { c.startNote(format, args...)() }
 
-// startNote begins a note. wait returns when it is written, and uses nothing of the request.
+// startNote begins to write a note. wait returns when the note is written, and uses nothing of the
+// request.
 func (c *call) startNote(format string, args ...any) (wait func()) {
 	what, operator, log := fmt.Sprintf(format, args...), c.operator, c.server.log
 	written := func() error { return errNotServing }
@@ -342,7 +343,7 @@ type applyAnswer struct {
 
 // applyMarket makes the nodes agree on the market part in "market".
 func applyMarket(c *call, q *applyRequest) (*applyAnswer, error) {
-	if _, err := c.server.leads(); err != nil {
+	if _, err := c.server.requireLeader(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := within(changePatience)
@@ -366,8 +367,8 @@ func within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// leads returns this node's view of the cluster, and an error if it does not lead.
-func (s *Server) leads() (*Standing, error) {
+// requireLeader returns this node's view of the cluster, and an error if it does not lead.
+func (s *Server) requireLeader() (*Standing, error) {
 	if s.cluster == nil {
 		return nil, errNoCluster
 	}
@@ -378,7 +379,7 @@ func (s *Server) leads() (*Standing, error) {
 	return &standing, nil
 }
 
-// A notHanded error is the reason why leadership was not handed over.
-type notHanded struct{ cause error }
+// A handoverFailed error is the reason why leadership was not transferred.
+type handoverFailed struct{ cause error }
 
-func (e *notHanded) Error() string { return e.cause.Error() }
+func (e *handoverFailed) Error() string { return e.cause.Error() }

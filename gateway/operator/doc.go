@@ -1,8 +1,8 @@
 // Package operator answers the operator's requests: accounts, keys and deposits, trading and its
 // halts, withdrawals, and reports. Its clients are the commands of the exchange program and
-// operators' scripts. The listener belongs to the edge, package gateway, which also bounds bodies,
-// counts requests and logs failures; this package decides by token or user whether a client may
-// operate, and finds the handler.
+// operators' scripts. The listener belongs to package edge, which also bounds bodies, counts
+// requests and logs failures. This package checks by token or user whether a client may operate,
+// and runs the handler.
 //
 //	server.go      admission, a handler's errors
 //	relay.go       a follower relays requests to the leader
@@ -13,7 +13,7 @@
 //	adjustments.go corrections of accounts
 //	orders.go      open orders, and dead man's switches
 //	status.go      the state of the exchange on one page; sums over all accounts
-//	markets.go     present pairs and fees
+//	markets.go     current pairs and fees
 //	trading.go     halts, maintenance, cancels, fees
 //	withdrawals.go withdrawals: lists and decisions
 //	reports.go     the log of actions, the audit, backups

@@ -13,14 +13,14 @@ import (
 	"exchange/actors/committed"
 )
 
-// A lineWriter writes the lines of a long answer. They are JSON, and the last line is {"end": ...}
-// or {"error": "..."}: without such a line the answer is broken.
+// A lineWriter writes the JSON lines of a long answer. The last line is {"end": ...} or
+// {"error": "..."}; without it the answer is incomplete.
 type lineWriter struct {
 	w    *bufio.Writer
 	json *json.Encoder
 }
 
-// write writes a line. It returns false after the client has disconnected, and the answer may end.
+// write writes a line. It returns false once the client has disconnected; the caller may stop then.
 func (o *lineWriter) write(line any) bool { return o.json.Encode(line) == nil }
 
 // flush sends the buffered lines.
@@ -38,8 +38,7 @@ type endLine struct {
 	End any `json:"end"`
 }
 
-// stream answers with lines that produce writes. An error after the first line becomes the last
-// line.
+// stream sends the lines that produce writes. An error after the first line becomes the last line.
 func (c *call) stream(produce func(context.Context, *lineWriter) (end any, err error)) {
 	c.ctx.SetContentType("application/x-ndjson")
 	log, path := c.engine.Log(), string(c.ctx.Path())

@@ -8,7 +8,7 @@ import (
 	"exchange/core/state"
 )
 
-// Lists of present settings: pairs, and fees.
+// Lists of current settings: pairs, and fees.
 
 type pairAnswer struct {
 	Pair              string        `json:"pair"`
@@ -78,7 +78,7 @@ type ownFees struct {
 }
 
 type feesAnswer struct {
-	Pairs    []pairFees `json:"pairs" doc:"Usual rates; of the first page alone"`
+	Pairs    []pairFees `json:"pairs" doc:"Usual rates; only on the first page"`
 	Accounts []ownFees  `json:"accounts" doc:"Accounts with rates of their own"`
 	Next     uint64     `json:"next,omitempty"`
 }

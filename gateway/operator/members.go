@@ -63,7 +63,7 @@ func membershipHandler(step func(context.Context, *call, members, *Standing,
 	*MembershipRequest) error,
 ) func(*call, *MembershipRequest) (*MembershipAnswer, error) {
 	return func(c *call, w *MembershipRequest) (*MembershipAnswer, error) {
-		s, err := c.server.leads()
+		s, err := c.server.requireLeader()
 		if err != nil {
 			return nil, err
 		}
@@ -143,8 +143,8 @@ func (n *NodeStanding) pending(s *Standing) error {
 		Lag(s, n))}
 }
 
-// elsewhere refuses an address that differs from a node's present one.
-func (n *NodeStanding) elsewhere(w *MembershipRequest) error {
+// checkAddress returns an error for an address that differs from the node's current one.
+func (n *NodeStanding) checkAddress(w *MembershipRequest) error {
 	if n.Address == "" || n.Address == w.Address {
 		return nil
 	}
@@ -163,7 +163,7 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 		c.note("added node %s at %s to the cluster", w.Node, w.Address)
 		return (&NodeStanding{Name: w.Node, Role: Awaited}).pending(s)
 	}
-	err := n.elsewhere(w)
+	err := n.checkAddress(w)
 	switch {
 	case err != nil:
 		return err
@@ -188,8 +188,8 @@ func add(ctx context.Context, c *call, m members, s *Standing, w *MembershipRequ
 	return err
 }
 
-// added returns the result of adding a member: a live one needs nothing, a dead one a start or
-// another disk.
+// added returns the result of adding a node that is already a member: done if it is alive,
+// otherwise what the operator has to do.
 func (s *Server) added(ctx context.Context, now *Standing, w *MembershipRequest) error {
 	now, err := s.settledView(ctx, now, w.Node)
 	if err != nil {
@@ -206,8 +206,8 @@ var errMember = errors.New(", and was one before: nothing was done")
 
 var errJoinedLast = errors.New(", and joined last: it is not replaced once more")
 
-// settledView returns the cluster view once a member has had the time to become silent: a member
-// that has just ended still counts as alive.
+// settledView returns the cluster view after the time in which a dead member becomes silent: until
+// then it seems alive.
 func (s *Server) settledView(ctx context.Context, now *Standing, name string) (*Standing, error) {
 	look := time.NewTicker(max(now.Tick, time.Millisecond))
 	defer look.Stop()
@@ -246,7 +246,7 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 			return &badRequest{fmt.Sprintf("node %s is a %s, and is not replacing %s",
 				n.Name, n.Role, cmp.Or(w.Old, "any"))}
 		}
-		return cmp.Or(n.elsewhere(w), n.pending(s))
+		return cmp.Or(n.checkAddress(w), n.pending(s))
 	}
 	n := s.node(w.Node)
 	switch {
@@ -254,12 +254,12 @@ func replace(ctx context.Context, c *call, m members, s *Standing, w *Membership
 		return nil
 	case w.Old == w.Node && n != nil && n.Newest && n.Role == Voter && n.Silent <= alive:
 		// The newest member got its disk by this command, or needs no other one.
-		return cmp.Or(n.elsewhere(w), error(doneBefore{errJoinedLast}))
+		return cmp.Or(n.checkAddress(w), error(doneBefore{errJoinedLast}))
 	case w.Old == w.Node && n != nil && (n.Name == s.Node || n.Silent <= alive):
 		return &badRequest{fmt.Sprintf("node %s lives and has its log: there is nothing to "+
 			"replace; if it is to have another disk, stop it first", n.Name)}
 	case w.Old != w.Node && n != nil && old == nil:
-		return n.elsewhere(w)
+		return n.checkAddress(w)
 	case old != nil && old.Role == leaving:
 		return notYet{fmt.Errorf("node %s leaves", old.Name)}
 	case w.Old == s.Node:

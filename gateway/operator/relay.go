@@ -18,32 +18,31 @@ import (
 	"exchange/gateway/api"
 )
 
-// A follower relays operators' requests to the leader, each on its own connection between the two
-// nodes: an HTTP request with the operator's own token, which the leader checks like any other.
-// Long answers pass through as they come. A relayed request is never relayed again, and none is
-// sent twice.
+// A follower relays operators' requests to the leader, each over a connection of its own: an HTTP
+// request with the operator's token, which the leader checks as usual. Long answers are streamed. A
+// relayed request is never relayed again, and never sent twice.
 
 const (
-	// dialPatience bounds the wait until the leader has accepted a connection.
+	// dialPatience bounds the wait for a connection to the leader.
 	dialPatience = 5 * time.Second
-	// leftAfter bounds the time in which a former leader may still finish its answers.
+	// leftAfter bounds the time for a former leader's answers, after its term.
 	leftAfter = 10 * time.Second
-	// answerHead bounds the head of an answer, in bytes, and the bytes read with it.
+	// answerHead bounds the head of an answer, with the first bytes of the body, in bytes.
 	answerHead = 16 << 10
-	// wholeAnswer is the length of an answer, in bytes, up to which the client gets all of it or an
-	// error. Longer ones, and those of unknown length, break off with the connection.
+	// wholeAnswer is the length of an answer, in bytes, up to which it is buffered: the client gets
+	// all of it or an error. Other answers are streamed, and break off with the connection.
 	wholeAnswer = 1 << 20
 	// originHeader holds the address or the user of the client at the relaying node.
 	originHeader = "X-Operator-Origin"
 )
 
-// passedHeaders are the headers of an answer that the client gets.
-var passedHeaders = []string{"Retry-After", "X-Leader", "X-Request-Id"}
+// relayedHeaders are the headers of the leader's answer that are copied.
+var relayedHeaders = []string{"Retry-After", "X-Leader", "X-Request-Id"}
 
 // origin is the form of a client's address or user.
 var origin = regexp.MustCompile(`^[A-Za-z0-9.:% ]{1,64}$`)
 
-// OriginOf returns the address or the user of the client of a relayed request, as its node sent it.
+// OriginOf returns the address or user of a relayed request's client, as the relaying node sent it.
 func OriginOf(h *fasthttp.RequestHeader) string {
 	if text := h.Peek(originHeader); origin.Match(text) {
 		return string(text)
@@ -51,15 +50,15 @@ func OriginOf(h *fasthttp.RequestHeader) string {
 	return "elsewhere"
 }
 
-// differs is the refusal of a relayed request whose token this node does not have.
-func (s *Server) differs(node string) string {
+// tokenMismatch is the error text for a relayed request whose token differs from this node's.
+func (s *Server) tokenMismatch(node string) string {
 	return fmt.Sprintf("node %s refuses the operator's token that node %s has forwarded: "+
 		"give all nodes the same token", s.cluster.Standing().Node, node)
 }
 
-// elsewhere answers a request that another node, the leader, has to serve, and reports whether it
-// was one.
-func (s *Server) elsewhere(ctx *fasthttp.RequestCtx, from Peer) bool {
+// relayOrRefuse serves a request at a follower: it relays the request to the leader, or writes an
+// error response. It returns false, without writing, if this node is no follower.
+func (s *Server) relayOrRefuse(ctx *fasthttp.RequestCtx, from Peer) bool {
 	standing, follows := s.Follows()
 	switch {
 	case !follows || standing.Leads():
@@ -72,17 +71,17 @@ func (s *Server) elsewhere(ctx *fasthttp.RequestCtx, from Peer) bool {
 	return true
 }
 
-// relay makes the leader answer a request.
+// relay sends a request to the leader, and writes its answer.
 func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 	token := string(ctx.Request.Header.Peek("Authorization"))
 	if from.Socket {
-		own := s.own.Load()
-		if *own == "" {
+		relayToken := s.relayToken.Load()
+		if *relayToken == "" {
 			s.refuseStarting(ctx, " This node has no operator's token to show there: give all "+
 				"nodes the same one, or ask the node that leads.")
 			return
 		}
-		token = "Bearer " + *own
+		token = "Bearer " + *relayToken
 	}
 	if s.openRelays.Add(1) > node.OperatorsAtOnce {
 		s.openRelays.Add(-1)
@@ -108,7 +107,7 @@ func (s *Server) relay(ctx *fasthttp.RequestCtx, from Peer, leader string) {
 	}
 }
 
-// refuseUnanswered answers a relayed request that got no answer.
+// refuseUnanswered writes the response for a relayed request without an answer.
 func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
 	text := fmt.Sprintf("the connection to node %s, the leader, was lost", leader)
 	if ctx.IsPost() {
@@ -119,7 +118,7 @@ func refuseUnanswered(ctx *fasthttp.RequestCtx, leader string) {
 	refuse(ctx, fasthttp.StatusServiceUnavailable, text)
 }
 
-// A relayedRequest is also the body of its answer, if that is a long one.
+// A relayedRequest is a request to the leader, and the reader of a long answer's body.
 type relayedRequest struct {
 	server *Server
 	conn   net.Conn
@@ -131,7 +130,7 @@ type relayedRequest struct {
 // Read reads the answer's body.
 func (r *relayedRequest) Read(b []byte) (int, error) { return r.body.Read(b) }
 
-// Close ends the connection, and so the leader's work for the answer.
+// Close closes the connection, which stops the leader's work for the answer.
 func (r *relayedRequest) Close() error {
 	r.once.Do(func() {
 		close(r.over)
@@ -141,8 +140,8 @@ func (r *relayedRequest) Close() error {
 	return nil
 }
 
-// watch ends the connection when the node at its other end has not led for a while. That process
-// may hang, or be cut off.
+// watch closes the connection once the node at its other end has not led for leftAfter: that node
+// may hang, or be disconnected.
 func (r *relayedRequest) watch(leader string) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -159,7 +158,7 @@ func (r *relayedRequest) watch(leader string) {
 	r.conn.Close()
 }
 
-// ask sends the request, as far as its handler reads it.
+// ask sends the parts of the request that handlers read.
 func (r *relayedRequest) ask(ctx *fasthttp.RequestCtx, from Peer, token string) error {
 	var q fasthttp.Request
 	q.Header.SetMethodBytes(ctx.Method())
@@ -176,7 +175,7 @@ func (r *relayedRequest) ask(ctx *fasthttp.RequestCtx, from Peer, token string) 
 	return errors.Join(q.Write(w), w.Flush())
 }
 
-// answer gives the client the answer. An error means that the client has received none of it.
+// answer copies the leader's answer to the client. After an error the client has received nothing.
 func (r *relayedRequest) answer(ctx *fasthttp.RequestCtx) error {
 	head := &io.LimitedReader{R: r.conn, N: answerHead}
 	got, err := http.ReadResponse(bufio.NewReader(head), nil)
@@ -197,7 +196,7 @@ func (r *relayedRequest) answer(ctx *fasthttp.RequestCtx) error {
 	}
 	ctx.SetStatusCode(got.StatusCode)
 	ctx.SetContentType(got.Header.Get("Content-Type"))
-	for _, name := range passedHeaders {
+	for _, name := range relayedHeaders {
 		if value := got.Header.Get(name); value != "" {
 			ctx.Response.Header.Set(name, value)
 		}

@@ -12,25 +12,25 @@ import (
 )
 
 var reportRoutes = []route{
-	{"POST audit", lines[ProgressLine, AuditAnswer](auditBooks), atLeader, "Audit the books",
+	{"POST audit", lines[ProgressLine, AuditAnswer](auditBooks), byEngine, "Audit the books",
 		"Replays the journal and compares. Lines of progress come before the " +
 			"findings. With `archive` it starts at the archive's beginning."},
-	{"GET statement", lines[StatementLine, int](statement), atLeader, "An account's statement",
+	{"GET statement", lines[StatementLine, int](statement), byEngine, "An account's statement",
 		"Every change of the account's balances, newest first, as far as the " +
 			"history reaches."},
-	{"GET trades", lines[tradeLine, int](exportTrades), atLeader, "All trades",
+	{"GET trades", lines[tradeLine, int](exportTrades), byEngine, "All trades",
 		"Pair by pair, oldest first. `end` is the number of rows, as in the other " +
 			"exports."},
-	{"GET export/orders", lines[orderLine, int](exportOrders), atLeader, "All orders",
+	{"GET export/orders", lines[orderLine, int](exportOrders), byEngine, "All orders",
 		"Those that were accepted in a period, account by account, newest first."},
-	{"GET export/deposits", lines[depositLine, int](exportDeposits), atLeader, "All deposits",
+	{"GET export/deposits", lines[depositLine, int](exportDeposits), byEngine, "All deposits",
 		"Account by account, newest first."},
-	{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), atLeader,
+	{"GET export/withdraws", lines[withdrawalLine, int](exportWithdrawals), byEngine,
 		"All withdrawals", "Those that were asked for in a period, newest first."},
-	{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), atLeader,
+	{"GET export/balances", lines[balanceLine, BalancesEnd](exportBalances), byEngine,
 		"All balances",
 		"At one sequence, in order of the accounts' ids, without balances of 0."},
-	{"GET backup", do(writeBackup).bytes(), atLeader, "A backup",
+	{"GET backup", do(writeBackup).bytes(), byEngine, "A backup",
 		"The state at one sequence, and the history up to it, as one file. A " +
 			"incomplete backup lacks its proof, which `exchange restore` " +
 			"notices."},
@@ -76,7 +76,7 @@ type Archive interface {
 	// Open opens the archive for an audit. With authenticated each part must be authentic. An error
 	// names the missing key.
 	Open(authenticated bool) (audit.Archive, error)
-	// Failures counts failed archivings of the journal. Any goroutine may call it.
+	// Failures returns the number of failed archivings of the journal. Any goroutine may call it.
 	Failures() uint64
 }
 
@@ -202,7 +202,7 @@ func writeBackup(c *call, _ *nothing) (any, error) {
 	c.ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		patience, cancel := context.WithTimeout(context.Background(), StreamTimeout)
 		defer cancel()
-		// A incomplete backup lacks its proof, and each reader notices.
+		// An incomplete backup lacks its proof, and every reader refuses it.
 		_, err := guarded(log, path, func() (any, error) {
 			if err := write(patience, w); err != nil {
 				return nil, err

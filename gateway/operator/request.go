@@ -165,7 +165,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// line refuses a text that is longer than one line.
+// line returns an error for a text of more than one line.
 func line(name, text string) error {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return &badRequest{name + ": one line of text, without control characters"}

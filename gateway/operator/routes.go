@@ -18,22 +18,21 @@ const documentPath = root + "openapi.json"
 
 const root = "/operator/v1/"
 
-// A place is the node that serves a route.
-type place int
+// A servingNode tells which node serves a route.
+type servingNode int
 
 const (
-	atLeader place = iota // by the engine, on the leader
-	leads                 // by the leader, with an engine or without
-	asked                 // by the node that receives it: the answer is its own
+	byEngine   servingNode = iota // the leader, which needs an engine
+	byLeader                      // the leader, with or without an engine
+	byReceiver                    // the node that receives the request
 )
 
-// A route is one of the operator's API. A follower relays a request to the leader, unless the
-// receiving node serves the route itself. The listener's other routes are each node's own: /metrics
-// and /debug/pprof.
+// A route is a route of the operator's API. A follower relays its requests to the leader, unless
+// servedBy is byReceiver.
 type route struct {
 	name string // method, and path after root
 	action
-	at            place
+	servedBy      servingNode
 	summary, text string // for the document; the text is Markdown
 }
 
@@ -46,7 +45,7 @@ type action struct {
 	binary bool  // the answer is no JSON
 }
 
-// do makes an action of a handler. Its types are the action's: a pointer's element is the answer.
+// do makes an action of a handler, with the handler's types of request and answer.
 func do[Q, A any](h func(*call, *Q) (A, error)) action {
 	a := action{in: *new(Q), handle: func(c *call) (any, error) {
 		q := new(Q)
@@ -61,9 +60,9 @@ func do[Q, A any](h func(*call, *Q) (A, error)) action {
 	return a
 }
 
-// answers gives an action answers of several types.
-func (a action) answers(of ...any) action {
-	a.out = of
+// answers sets the types of an action's answers, by a value of each.
+func (a action) answers(values ...any) action {
+	a.out = values
 	return a
 }
 
@@ -83,7 +82,7 @@ func lines[L, End, Q any](h func(*call, *Q) (any, error)) action {
 // nothing is the query of routes that take none.
 type nothing struct{}
 
-// groups are all routes, in the order of the document. Those of a group are beside its handlers.
+// groups are all routes, in the order of the document. A group's routes are in its handlers' file.
 var groups = []struct {
 	openapi.Tag
 	routes []route
@@ -96,7 +95,7 @@ var groups = []struct {
 	{openapi.Tag{Name: "Cluster", Text: "The nodes that share a journal."}, clusterRoutes},
 }
 
-// routes are all of them by method and path. A handler may name the table that it is in.
+// routes returns all routes by method and path. It is a function, because handlers refer to it.
 var routes = sync.OnceValue(func() map[string]*route {
 	all := map[string]*route{}
 	for _, g := range groups {
@@ -116,8 +115,8 @@ func (r *route) address() (method, path string) {
 	return method, root + path
 }
 
-// Types returns values of the types of a route's request and of its answer: of the first, if there
-// are several, and of the end of one in lines.
+// Types returns values of a route's types of request and answer: the first type of several, and of
+// an answer in lines the type of its end.
 func Types(method, path string) (in, out any) {
 	r := routes()[method+" "+path]
 	if r.end != nil {
@@ -126,8 +125,8 @@ func Types(method, path string) (in, out any) {
 	return r.in, r.out[0]
 }
 
-// showDocument answers with the document of the operator's API. It is the program's own, so each
-// node answers itself.
+// showDocument returns the document of the operator's API. It may differ between the nodes' program
+// versions, so each node serves its own.
 func showDocument(c *call, _ *nothing) (json.RawMessage, error) {
 	return c.server.document(), nil
 }

@@ -22,18 +22,18 @@ import (
 
 // Options are the parts of a Server.
 type Options struct {
-	Log      *slog.Logger
-	Token    string       // bearer token; SetToken changes it
-	Commit   string       // of the program's build; "": unknown
-	Archive  Archive      // of the journal; nil: the process keeps none
-	Cluster  Cluster      // nil: the exchange runs on one machine
-	Memory   Memory       // of the last backup and the last audit
-	Reloader Reloader     // of the configuration; nil: none
-	Clock    func() int64 // nanoseconds of a monotonic clock
+	Log       *slog.Logger
+	Token     string       // bearer token; SetToken changes it
+	Commit    string       // commit of the program's build; "": unknown
+	Archive   Archive      // archive of the journal; nil: none
+	Cluster   Cluster      // nil: the exchange runs on one machine
+	TaskStore TaskStore    // keeps the results of the last backup and audit
+	Reloader  Reloader     // reloads the configuration; nil: unsupported
+	Clock     func() int64 // nanoseconds of a monotonic clock
 }
 
-// A Server answers operators' requests. JSON goes in and out, and an error is {"error": "..."}.
-// Requests are handled by many goroutines at once.
+// A Server serves operators' requests, in JSON; an error is {"error": "..."}. Any goroutine may use
+// it.
 type Server struct {
 	log      *slog.Logger
 	archive  Archive
@@ -44,14 +44,14 @@ type Server struct {
 	tasks    tasks
 	token    Token
 	guesses  *guesses
-	// owner of the store that the start waits for; nil: the process is no standby
+	// name of the store's owner, for whose end a standby waits; nil: the process is no standby
 	standby       atomic.Pointer[string]
-	follows       atomic.Bool // this node follows another one
-	servesClients atomic.Bool // it serves clients even as a follower
-	openRelays    atomic.Int64
-	// the operator's token that this node shows for users of its socket; nil: none
-	own atomic.Pointer[string]
-	// document returns the document of the API; the first request makes it.
+	follows       atomic.Bool  // this node is a follower
+	servesClients atomic.Bool  // a follower serves clients
+	openRelays    atomic.Int64 // relayed requests without a complete answer
+	// bearer token of relayed requests that came over this node's socket; "": none
+	relayToken atomic.Pointer[string]
+	// document returns the OpenAPI document, which is made once.
 	document func() []byte
 }
 
@@ -60,12 +60,13 @@ func New(o Options) *Server {
 	s := &Server{log: o.Log, archive: o.Archive, cluster: o.Cluster,
 		reloader: o.Reloader, commit: o.Commit, began: time.Now(), guesses: newGuesses(o.Clock),
 		document: sync.OnceValue(newDocument)}
-	s.tasks.remember(o.Memory, o.Log)
+	s.tasks.restore(o.TaskStore, o.Log)
 	s.SetToken(o.Token)
 	return s
 }
 
-// SetStandby names the owner of the store that the start waits for. "" ends that wait.
+// SetStandby sets the name of the store's owner, for whose end this standby waits; "": the process
+// is no standby.
 func (s *Server) SetStandby(owner string) {
 	if owner == "" {
 		s.standby.Store(nil)
@@ -74,8 +75,8 @@ func (s *Server) SetStandby(owner string) {
 	s.standby.Store(&owner)
 }
 
-// SetFollower sets whether this node is a follower, and whether it serves clients even so. A
-// follower has no engine.
+// SetFollower sets whether this node is a follower, which has no engine, and whether it serves
+// clients as one.
 func (s *Server) SetFollower(follows, serves bool) {
 	s.follows.Store(follows)
 	s.servesClients.Store(serves)
@@ -96,15 +97,15 @@ func (s *Server) StandsBy() bool { return s.standby.Load() != nil || s.follows.L
 type Peer struct {
 	Origin  string     // connection's address or user, for the log of actions
 	Address netip.Addr // of the client, or of a trusted proxy's client
-	Node    string     // that relayed the request; "": the client is here
+	Node    string     // node that relayed the request; "": not relayed
 	Socket  bool       // the request came over the operator's socket
-	User    int        // id of the user at the other end of the socket
-	Allowed bool       // the user of the socket may operate the exchange
+	User    int        // id of the socket's user
+	Allowed bool       // the socket's user may operate the exchange
 }
 
-// Admit reports whether a client may operate the exchange, and answers the request otherwise. The
-// right token always passes. Wrong tokens are counted by address, those of this machine too. Over
-// the operator's socket the user counts instead of a token.
+// Admit returns true if a client may operate the exchange; otherwise false, after writing an error
+// response. Over the operator's socket the user decides, otherwise the token. A right token is
+// never throttled; wrong tokens are limited by address, also those from this machine.
 func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 	switch {
 	case from.Socket && from.Allowed, !from.Socket && s.token.Shown(&ctx.Request.Header):
@@ -116,33 +117,33 @@ func (s *Server) Admit(ctx *fasthttp.RequestCtx, from Peer) bool {
 			from.User, os.Geteuid()))
 		return false
 	case from.Node != "":
-		s.RefuseToken(ctx, from.Address, s.differs(from.Node))
+		s.RefuseToken(ctx, from.Address, s.tokenMismatch(from.Node))
 		return false
 	}
 	s.RefuseToken(ctx, from.Address, "the bearer token is missing or wrong")
 	return false
 }
 
-// Serve answers a request that Admit has let in. engine is nil until the exchange has started. The
-// returned error is a failure of this process, for the caller's log, or nil.
+// Serve runs a request that Admit has admitted. engine is nil until the exchange has started. The
+// returned error is a failure of this process, for the caller's log.
 func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Peer) error {
 	name := string(ctx.Method()) + " " + strings.TrimSuffix(string(ctx.Path()), "/")
-	route, there := routes()[name]
+	route, found := routes()[name]
 	switch {
-	case !there:
+	case !found:
 		refuse(ctx, fasthttp.StatusNotFound,
 			"there is no "+string(ctx.Method())+" "+string(ctx.Path()))
 		return nil
-	case route.at == asked:
-	case s.elsewhere(ctx, from):
+	case route.servedBy == byReceiver:
+	case s.relayOrRefuse(ctx, from):
 		return nil
-	case engine == nil && route.at == atLeader:
+	case engine == nil && route.servedBy == byEngine:
 		s.refuseStarting(ctx, "")
 		return nil
 	}
 	var err error
-	if route.at == atLeader {
-		err = engine.Confirmed() // another process may own the store by now, with newer records
+	if route.servedBy == byEngine {
+		err = engine.Confirmed() // fails if another process may own the store
 	}
 	if err == nil {
 		var answer any
@@ -161,9 +162,9 @@ func (s *Server) Serve(ctx *fasthttp.RequestCtx, engine *actors.Engine, from Pee
 // operatorName bounds the name that a client may give itself.
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,64}$`)
 
-// nameOf returns the operator's name for the log of actions: the client's own name, its address or
-// its user on that machine, and the relaying node. The token or the user permits the action; the
-// name is only the client's claim.
+// nameOf returns the operator's name for the log of actions: the name in X-Operator, the client's
+// address or user, and the relaying node. X-Operator is unverified: only the token or the user
+// permits the action.
 func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 	name := ctx.Request.Header.Peek("X-Operator")
 	if !operatorName.Match(name) {
@@ -175,19 +176,20 @@ func nameOf(ctx *fasthttp.RequestCtx, from Peer) string {
 	return string(name) + " from " + from.Origin
 }
 
-// A failureAnswer is the reason why a request failed.
+// A failureAnswer is the body of an error response.
 type failureAnswer struct {
 	Damaged bool     `json:"damaged,omitempty" doc:"Stored data is damaged: do not try again"`
 	Error   string   `json:"error" doc:"What was wrong, and what to do"`
 	Orders  []uint64 `json:"orders,omitempty" doc:"Ids of those that were cancelled"`
 }
 
-// fail answers with a handler's error, and returns it if it is a failure of this process.
+// fail writes the response for a handler's error, and returns the error if it is a failure of this
+// process.
 func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	status, text, f := fasthttp.StatusServiceUnavailable, err.Error(), api.FailureOf(err)
 	var request *actors.RequestError
 	var syntax *badRequest
-	var handed *notHanded
+	var handed *handoverFailed
 	switch {
 	case errors.As(err, &request), errors.As(err, &syntax):
 		status = fasthttp.StatusBadRequest
@@ -198,8 +200,8 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 	case errors.Is(err, committed.ErrTimeout):
 		f = api.StoreUnavailable
 	}
-	// A 503 with Retry-After means that nothing was done: for POST only errors of admission and
-	// ErrUnanswered have it.
+	// A 503 with Retry-After means that nothing was done. Of a POST's errors, only those of
+	// admission and committed.ErrUnanswered mean that.
 	if f.RetryAfter > 0 {
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
@@ -217,12 +219,12 @@ func fail(ctx *fasthttp.RequestCtx, err error) (ours error) {
 
 const outcomeUnknown = "outcome unknown: it may or may not have been done"
 
-// refuseStarting answers that the exchange is starting, whose store a standby waits for, or which
-// node leads. more is appended to the latter.
+// refuseStarting writes the response of a process without an engine. A follower names the leader,
+// followed by more. A standby names the store's owner. Any other process is starting.
 func (s *Server) refuseStarting(ctx *fasthttp.RequestCtx, more string) {
 	f := *api.Starting
 	if standing, follows := s.Follows(); follows && !standing.Starting {
-		if leader := standing.Elsewhere(); leader != "" {
+		if leader := standing.OtherLeaderURL(); leader != "" {
 			ctx.Response.Header.Set("X-Leader", leader)
 		}
 		Fail(ctx, api.Following, standing.About()+more)

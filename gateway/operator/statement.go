@@ -55,7 +55,7 @@ type statementQuery struct {
 // statement streams every change of an account's balances, newest first, with the balance after
 // each. It goes back from the committed balances at one sequence, as far as the history reaches. If
 // trades are missing from the history, the rest is brought forward. With a currency it shows the
-// changes of that currency alone.
+// changes of only that currency.
 func statement(c *call, q *statementQuery) (any, error) {
 	name := q.Account
 	account, err := c.engine.Statement(name)

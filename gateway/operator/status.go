@@ -12,14 +12,15 @@ import (
 )
 
 var stateRoutes = []route{
-	{"GET openapi.json", do(showDocument), asked, "This document", "Each node answers itself."},
-	{"GET status", do(showStatus), atLeader, "The exchange on one page",
+	{"GET openapi.json", do(showDocument), byReceiver, "This document",
+		"Each node answers itself."},
+	{"GET status", do(showStatus), byEngine, "The exchange on one page",
 		"The parts of the page are each of their own moment."},
-	{"GET totals", do(showTotals), atLeader, "Sums over all accounts",
+	{"GET totals", do(showTotals), byEngine, "Sums over all accounts",
 		"What all accounts have, by currency, at one sequence."},
-	{"GET actions", do(listActions), atLeader, "What operators did",
+	{"GET actions", do(listActions), byEngine, "What operators did",
 		"The log of operators' actions, newest first."},
-	{"POST config/reload", do(reloadConfig), asked, "Take up the configuration",
+	{"POST config/reload", do(reloadConfig), byReceiver, "Take up the configuration",
 		"The process that is asked takes up its own configuration, with its " +
 			"certificates and tokens. A configuration that is refused changes " +
 			"nothing."},

@@ -14,19 +14,19 @@ import (
 	"exchange/persistence"
 )
 
-// Backups and audits are those of the leader. It remembers the newest ones, across restarts too.
-// Other nodes do not have them.
+// The leader runs backups and audits. It stores the newest results, which survive a restart; other
+// nodes do not have them.
 
-// A Memory keeps a text for the next process of this node.
-type Memory struct {
-	// Text is the text kept by the previous process; nil: none.
+// A TaskStore stores a text for the next process of this node.
+type TaskStore struct {
+	// Text is the text stored by the previous process; nil: none.
 	Text []byte
-	// Keep replaces the text by another of at most MemoryBytes. nil: nothing is kept.
+	// Keep replaces the text by another of at most TaskStoreBytes. nil: nothing is stored.
 	Keep func(text []byte) error
 }
 
-// MemoryBytes bounds the text of a Memory.
-const MemoryBytes = 64 << 10
+// TaskStoreBytes bounds the text of a TaskStore.
+const TaskStoreBytes = 64 << 10
 
 const (
 	memoryVersion = 1
@@ -41,13 +41,13 @@ type taskEnded struct {
 	Result string `json:"result" doc:"What came of it"`
 }
 
-// A past holds the newest task of a kind, and the begin of the newest successful one.
+// A past holds the newest result of a kind of task, and the begin of the newest successful task.
 type past struct {
 	Newest *taskEnded `json:"newest"` // nil: none; the value never changes
 	Right  time.Time  `json:"right"`  // the zero time: none
 }
 
-// remembered is the text of a Memory.
+// remembered is the text of a TaskStore, as JSON.
 type remembered struct {
 	Version int  `json:"version"`
 	Backup  past `json:"backup"`
@@ -57,14 +57,14 @@ type remembered struct {
 // tasks holds the past of backups and of audits.
 type tasks struct {
 	log     *slog.Logger
-	keep    func(text []byte) error // nil: nothing is kept
-	keeping sync.Mutex              // held while the text is kept; readers do not wait for that
+	keep    func(text []byte) error // nil: nothing is stored
+	keeping sync.Mutex              // held during keep, for which readers do not wait
 	mu      sync.Mutex
 	record  remembered // guarded by mu
 }
 
-// remember starts with the kept text.
-func (t *tasks) remember(m Memory, log *slog.Logger) {
+// restore reads the stored text.
+func (t *tasks) restore(m TaskStore, log *slog.Logger) {
 	t.keep, t.log = m.Keep, log
 	t.record.Version = memoryVersion
 	if m.Text == nil {
@@ -90,7 +90,7 @@ func (t *tasks) newest() (backup, audit *taskEnded) {
 	return t.record.Backup.Newest, t.record.Audit.Newest
 }
 
-// ended records the end of a task. A refused one does not count.
+// ended stores the result of a task, unless err is a refused request.
 func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bool) {
 	var request *actors.RequestError
 	if errors.As(err, &request) {
@@ -122,7 +122,7 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 	}
 }
 
-// audited records the end of an audit, and logs one that finds something.
+// audited stores the result of an audit, and logs findings.
 func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	if errors.Is(err, persistence.ErrCorrupt) {
 		t.log.Error("an audit found damaged data: keep a copy of the store, and see "+
@@ -143,9 +143,8 @@ func (t *tasks) audited(began time.Time, a *AuditAnswer, err error) {
 	t.ended(&t.record.Audit, began, nil, text, n == 0)
 }
 
-// TasksRight returns the begin of the newest backup that was sent completely, and of the newest
-// audit without a difference; the zero time: none on this node. One from the future, by a wrong
-// clock, does not count.
+// TasksRight returns the begin of the newest complete backup, and of the newest audit without a
+// difference; the zero time: none on this node, or one in the future by a wrong clock.
 func (s *Server) TasksRight() (backup, audit time.Time) {
 	t := &s.tasks
 	t.mu.Lock()
@@ -153,7 +152,7 @@ func (s *Server) TasksRight() (backup, audit time.Time) {
 	return notLater(t.record.Backup.Right), notLater(t.record.Audit.Right)
 }
 
-// notLater returns a time that is not ahead of the clock by more than clocks are wrong.
+// notLater returns t, or the zero time if t is more than an hour in the future.
 func notLater(t time.Time) time.Time {
 	if time.Until(t) > time.Hour {
 		return time.Time{}

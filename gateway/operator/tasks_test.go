@@ -15,7 +15,7 @@ import (
 // A task that failed or found differences does not replace a successful one.
 func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	var kept []byte
-	s := New(Options{Log: slog.New(slog.DiscardHandler), Memory: Memory{
+	s := New(Options{Log: slog.New(slog.DiscardHandler), TaskStore: TaskStore{
 		Keep: func(text []byte) error { kept = text; return nil }}})
 	if backup, audit := s.TasksRight(); !backup.IsZero() || !audit.IsZero() {
 		t.Errorf("at first %v, %v", backup, audit)
@@ -24,13 +24,13 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 	s.tasks.ended(&s.tasks.record.Backup, began, nil, "all of it was sent", true)
 	s.tasks.audited(began, &AuditAnswer{Sequence: 7}, nil)
 	s.tasks.ended(&s.tasks.record.Backup, began.Add(time.Hour),
-		errors.New(strings.Repeat("é", MemoryBytes)), "", true)
+		errors.New(strings.Repeat("é", TaskStoreBytes)), "", true)
 	s.tasks.audited(began.Add(time.Hour), &AuditAnswer{Differences: []string{"x"}}, nil)
 	s.tasks.audited(began.Add(time.Hour), nil, errors.New("broken off"))
 	s.tasks.ended(&s.tasks.record.Backup, began.Add(2*time.Hour),
 		actors.NewRequestError("no"), "", true)
 	for _, of := range []*Server{s, New(Options{Log: slog.New(slog.DiscardHandler),
-		Memory: Memory{Text: kept}})} {
+		TaskStore: TaskStore{Text: kept}})} {
 		if backup, audit := of.TasksRight(); !backup.Equal(began) || !audit.Equal(began) {
 			t.Errorf("right ones began at %v and %v, want %v", backup, audit, began)
 		}
@@ -40,7 +40,7 @@ func TestOnlyTasksThatAreRightCount(t *testing.T) {
 			t.Errorf("the newest are %.200v and %v", backup, audit)
 		}
 	}
-	if len(kept) > MemoryBytes {
+	if len(kept) > TaskStoreBytes {
 		t.Errorf("%d bytes are kept", len(kept))
 	}
 }
@@ -76,7 +76,7 @@ func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 		strings.Replace(right, "2026-", "26-", 1): false} {
 		var log bytes.Buffer
 		s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)),
-			Memory: Memory{Text: []byte(text)}})
+			TaskStore: TaskStore{Text: []byte(text)}})
 		backup, _ := s.TasksRight()
 		newer := strings.Contains(text, `:2,`)
 		if backup.IsZero() == readable || (log.Len() == 0) != readable || newer &&
@@ -90,7 +90,7 @@ func TestAMemoryThatCannotBeReadIsNone(t *testing.T) {
 // A failure to keep the text is logged, and the process itself has the task.
 func TestUnsavedTaskIsStillReported(t *testing.T) {
 	var log bytes.Buffer
-	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Memory: Memory{
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), TaskStore: TaskStore{
 		Keep: func([]byte) error { return errors.New("the disk is full") }}})
 	s.tasks.ended(&s.tasks.record.Backup, time.Now(), nil, "all of it was sent", true)
 	if backup, _ := s.TasksRight(); backup.IsZero() || !strings.Contains(log.String(),

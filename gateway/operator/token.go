@@ -19,7 +19,7 @@ type Token struct {
 	hash atomic.Pointer[[sha256.Size]byte]
 }
 
-// Set changes the token, and the previous one ends with this call. "" is none.
+// Set replaces the token: the previous one is invalid from now on. "" is none.
 func (t *Token) Set(token string) {
 	if token == "" {
 		t.hash.Store(nil)
@@ -32,8 +32,8 @@ func (t *Token) Set(token string) {
 // IsNone reports whether there is no token.
 func (t *Token) IsNone() bool { return t.hash.Load() == nil }
 
-// Shown reports whether a request carries the token. It compares hashes, in constant time, so that
-// the token's length does not leak either.
+// Shown reports whether a request carries the token. It compares hashes in constant time, so that
+// not even the token's length leaks.
 func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
 	scheme, token, _ := strings.Cut(string(h.Peek("Authorization")), " ")
 	ok := strings.EqualFold(scheme, "Bearer")
@@ -41,11 +41,11 @@ func (t *Token) Shown(h *fasthttp.RequestHeader) bool {
 	return ok && want != nil && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// SetToken changes the operator's bearer token: the previous one ends with this call. With "" no
-// client is the operator.
+// SetToken replaces the operator's bearer token: the previous one is invalid from now on. With ""
+// no token is accepted.
 func (s *Server) SetToken(token string) {
 	s.token.Set(token)
-	s.own.Store(&token)
+	s.relayToken.Store(&token)
 }
 
 // ShowsToken reports whether a request carries the operator's token.
@@ -59,11 +59,11 @@ const (
 	guessingAddresses = 10_000
 )
 
-// guesses count wrong tokens by address.
+// guesses limits wrong tokens by address.
 type guesses struct {
-	buckets *ratelimit.Limiter
-	clock   func() int64
-	refused atomic.Uint64
+	buckets   *ratelimit.Limiter
+	clock     func() int64
+	throttled atomic.Uint64
 }
 
 func newGuesses(clock func() int64) *guesses {
@@ -71,8 +71,8 @@ func newGuesses(clock func() int64) *guesses {
 		clock: clock}
 }
 
-// RefuseToken answers a request whose token is missing or wrong with 401 and a text, or with 429 if
-// its address has tried too often. The connection closes after the answer, to free its place.
+// RefuseToken writes 401 with a text for a missing or wrong token, or 429 if the address has tried
+// too often. The connection closes after the answer.
 func (s *Server) RefuseToken(ctx *fasthttp.RequestCtx, from netip.Addr, text string) {
 	ctx.SetConnectionClose()
 	rate := s.guesses.buckets.Take(ratelimit.AddressKey(from), s.guesses.clock())
@@ -80,11 +80,11 @@ func (s *Server) RefuseToken(ctx *fasthttp.RequestCtx, from netip.Addr, text str
 		refuse(ctx, fasthttp.StatusUnauthorized, text)
 		return
 	}
-	s.guesses.refused.Add(1)
+	s.guesses.throttled.Add(1)
 	throttled := *api.Throttled
 	throttled.RetryAfter = rate.RetryAfter
 	Fail(ctx, &throttled, strconv.Itoa(rate.RetryAfter))
 }
 
-// Refused counts wrong tokens answered with 429.
-func (s *Server) Refused() uint64 { return s.guesses.refused.Load() }
+// Refused returns the number of wrong tokens answered with 429.
+func (s *Server) Refused() uint64 { return s.guesses.throttled.Load() }

@@ -14,31 +14,31 @@ import (
 )
 
 var tradingRoutes = []route{
-	{"GET orders", do(listOrders), atLeader, "Open orders",
+	{"GET orders", do(listOrders), byEngine, "Open orders",
 		"Of one account, newest first, or of all accounts, account by account. " +
 			"For the next page send `next` as `before`, and `after` as `after`, " +
 			"whichever of them are there."},
-	{"POST orders/cancel", do(cancelOrder), atLeader, "Cancel an order", "Of any account."},
-	{"POST orders/cancel-all", do(cancelAllOrders), atLeader, "Cancel an account's orders",
+	{"POST orders/cancel", do(cancelOrder), byEngine, "Cancel an order", "Of any account."},
+	{"POST orders/cancel-all", do(cancelAllOrders), byEngine, "Cancel an account's orders",
 		"If only some are known to be cancelled, the answer is 503 and has these " +
 			"as `orders`."},
-	{"GET switches", do(listSwitches), atLeader, "Dead man's switches", "All that are armed."},
-	{"GET pairs", do(listPairs), atLeader, "Pairs",
+	{"GET switches", do(listSwitches), byEngine, "Dead man's switches", "All that are armed."},
+	{"GET pairs", do(listPairs), byEngine, "Pairs",
 		"All configured pairs with their rules, in the order of the " +
 			"configuration."},
-	{"POST pairs/halt", do(halt).answers(HaltAnswer{}, AllAnswer{}), atLeader,
+	{"POST pairs/halt", do(halt).answers(HaltAnswer{}, AllAnswer{}), byEngine,
 		"Halt a pair, or resume it",
 		"A halted pair takes cancels and no orders. With `all` the pairs are " +
 			"halted one after the other, and the answer has a list."},
-	{"GET fees", do(listFees), atLeader, "Fees",
+	{"GET fees", do(listFees), byEngine, "Fees",
 		"The usual rates, on the first page, and a page of the accounts with " +
 			"rates of their own. `next` is there if more may follow: send it as " +
 			"`after`."},
-	{"POST fees", do(setFees), atLeader, "Set an account's fees in a pair",
+	{"POST fees", do(setFees), byEngine, "Set an account's fees in a pair",
 		"Either `maker` and `taker`, or `usual`."},
-	{"GET maintenance", do(showMaintenance), atLeader, "Is there maintenance?",
+	{"GET maintenance", do(showMaintenance), byEngine, "Is there maintenance?",
 		"And since when."},
-	{"POST maintenance", do(maintenance), atLeader, "Begin or end maintenance",
+	{"POST maintenance", do(maintenance), byEngine, "Begin or end maintenance",
 		"In maintenance clients' commands are refused. It lasts until it is " +
 			"ended, also over restarts."},
 }

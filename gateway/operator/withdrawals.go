@@ -12,17 +12,17 @@ import (
 )
 
 var moneyRoutes = []route{
-	{"POST deposits", do(deposit), atLeader, "Credit an account",
+	{"POST deposits", do(deposit), byEngine, "Credit an account",
 		"A deposit with the same reference and content is made once. Without a " +
 			"reference the exchange makes one."},
-	{"POST adjustments", do(adjust), atLeader, "Take money back",
+	{"POST adjustments", do(adjust), byEngine, "Take money back",
 		"A correction takes available money out of an account. One with the same " +
 			"reference and content is made once."},
-	{"GET withdraws", do(listWithdrawals), atLeader, "Withdraws",
+	{"GET withdraws", do(listWithdrawals), byEngine, "Withdraws",
 		"Newest first: the pending ones of all accounts, or all of one account."},
-	{"POST withdraws/approve", do(approveWithdrawal), atLeader, "Approve a withdrawal",
+	{"POST withdraws/approve", do(approveWithdrawal), byEngine, "Approve a withdrawal",
 		"The amount leaves the balance."},
-	{"POST withdraws/refuse", do(refuseWithdrawal), atLeader, "Refuse a withdrawal",
+	{"POST withdraws/refuse", do(refuseWithdrawal), byEngine, "Refuse a withdrawal",
 		"The amount is available again. `details` is required; the owner " +
 			"receives it."},
 }

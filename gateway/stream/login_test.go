@@ -23,7 +23,7 @@ func (testGuard) Challenge() string { return "a challenge" }
 
 func (g testGuard) Begin(c *api.Call) {
 	c.Reset()
-	c.Begin(api.New(g.w.engine.Public, g.w.engine))
+	c.BindAPI(api.New(g.w.engine.Public, g.w.engine))
 }
 
 func (g testGuard) Login(c *api.Call, _ netip.Addr, p *Proof) int {

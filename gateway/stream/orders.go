@@ -164,7 +164,7 @@ func (o *order) use(guard Guard, call *api.Call) {
 		fields = o.event.Args[0]
 	}
 	switch {
-	case !call.Parsed(call.Form.ParseJSON(fields)):
+	case !call.CheckParse(call.Form.ParseJSON(fields)):
 	case o.login.key.Revoked():
 		call.Fail(api.Unauthenticated, "")
 	case guard.Permit(call, o.operation):

@@ -270,7 +270,7 @@ var testedFaults = []Fault{
 	{"a login takes a nonce", "actors/node/signed.go",
 		"case «!FAULT && »(nonce == 0) != (login || s.Signature == nil):", "actors/node",
 		"TestLoginThroughObserverTakesNoNonce"},
-	{"the signature of what an observer passes on is not checked", "gateway/edge/passed.go",
+	{"the signature of what an observer passes on is not checked", "gateway/edge/forwarded.go",
 		"«if FAULT {\nvalid = true\n}\n»if !valid {", "gateway/edge",
 		"TestLeaderChecksForwardedRequests"},
 	{"a member's commands are not held against their key", "actors/node/signed.go",

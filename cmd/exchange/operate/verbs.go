@@ -17,14 +17,15 @@ import (
 	"exchange/gateway/operator"
 )
 
-// TopLevel returns the commands without a group, and the groups of the operator alone.
+// TopLevel returns the operator's commands without a group, and the groups that have only
+// operator's commands.
 func (p *Commands) TopLevel() []*cobra.Command {
-	alone := p.commandsOf(aloneVerbs)
-	return []*cobra.Command{alone[0],
+	ungrouped := p.commandsOf(ungroupedVerbs)
+	return []*cobra.Command{ungrouped[0],
 		cli.Group("account", "Open, list, show, freeze and close accounts",
 			p.accountCommands()...),
 		cli.Group("key", "Make, list and revoke API keys", p.commandsOf(keyVerbs)...),
-		p.depositCommand(), alone[1],
+		p.depositCommand(), ungrouped[1],
 		cli.Group("withdraw", "List, approve and refuse withdrawals",
 			p.commandsOf(withdrawVerbs)...),
 		cli.Group("order", "List and cancel open orders", p.commandsOf(orderVerbs)...),
@@ -33,9 +34,9 @@ func (p *Commands) TopLevel() []*cobra.Command {
 			p.commandsOf(pairVerbs)...),
 		cli.Group("fees", "Give an account its own fees, and list fees", p.commandsOf(feeVerbs)...),
 		cli.Group("maintenance",
-			"Begin, end and show maintenance: no commands of clients are taken",
+			"Begin, end and show maintenance: clients' commands are refused",
 			p.commandsOf(maintenanceVerbs)...),
-		alone[2], p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand(),
+		ungrouped[2], p.auditCommand(), p.statementCommand(), p.exportCommand(), p.backupCommand(),
 		p.callCommand(), p.healthCommand(), p.loadtestCommand()}
 }
 
@@ -50,23 +51,24 @@ func (p *Commands) OfCluster() []*cobra.Command {
 		p.clusterRemoveCommand())
 }
 
-var aloneVerbs = []verb{
+var ungroupedVerbs = []verb{
 	{
 		use: "status", short: "Show the state of the running exchange on one page",
-		long: "Shows version, store, lags, and all that is out of the ordinary or waits for an " +
-			"operator. Backups and audits are those of this node, also before a restart. In a " +
-			"cluster the node that leads answers; `exchange cluster status` shows each node.",
+		long: "Shows version, store, lags, and everything that is unusual or waits for an " +
+			"operator. Backups and audits are those run by the answering node, including " +
+			"before its last restart. In a cluster the leader answers; `exchange cluster " +
+			"status` shows each node.",
 		route: "GET status",
 	},
 	{
 		use:   "adjust ACCOUNT CURRENCY -AMOUNT --reason TEXT",
 		short: "Take money out of an account, as a correction",
 		long: "Takes money out of an account, as a correction, such as of a deposit that was " +
-			"credited twice. Only available money is taken: what open orders and pending " +
-			"withdrawals hold stays. The owner receives the reason, and `exchange statement`, " +
+			"credited twice. Only available money is taken, none reserved by open orders or " +
+			"pending withdrawals. The owner sees the reason, and `exchange statement`, " +
 			"`exchange actions` and `exchange audit` show the adjustment. The amount is below 0, " +
-			"such as -0.5.\n\nA reference is taken once, however often the command is repeated " +
-			"with it. Without --reference a new one is made, and named in the answer.",
+			"such as -0.5.\n\nRepeating the command with the same reference has no further " +
+			"effect. Without --reference the command makes a new one, which the answer shows.",
 		example: "  exchange adjust alice BTC -0.5 --reason 'wire 7 was credited twice'",
 		route:   "POST adjustments", args: "account currency amount", flags: "reference reason!",
 		check: func(x *invocation) error {
@@ -81,13 +83,13 @@ var aloneVerbs = []verb{
 			return err
 		},
 		run: func(ctx context.Context, p *Commands, x *invocation) error {
-			return p.sendOnce(ctx, x, "adjust-", "taken", "the adjustment is made")
+			return p.sendOnce(ctx, x, "adjust-", "taken", "the adjustment was made")
 		},
 	},
 	{
 		use: "actions", short: "List what operators did, newest first",
-		long: "Lists the actions of operators, newest first. The name is the one that the " +
-			"operator's program sent (--as), with the address that it came from.",
+		long: "Lists the actions of operators, newest first, each with the name that the " +
+			"operator gave (--as) and the client's address.",
 		route: "GET actions", flags: "limit before", usual: 100,
 	},
 }
@@ -106,7 +108,8 @@ func (p *Commands) depositCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, list []string) error {
 		switch csv := c.Flags().Changed("csv"); {
 		case csv && c.Flags().Changed("reference"):
-			return cli.Usage("--reference is of one deposit: in a file each line has its own")
+			return cli.Usage(
+				"--reference applies to a single deposit: in a file each line has its own")
 		case csv && file == "":
 			return cli.Usage("--csv is empty: name a file")
 		case csv:
@@ -119,15 +122,15 @@ func (p *Commands) depositCommand() *cobra.Command {
 
 var depositVerb = verb{
 	use: "deposit ACCOUNT CURRENCY AMOUNT", short: "Credit an account",
-	long: "Credits an account. A reference is credited once, however often the command is " +
-		"repeated with it: give the number of the bank's or chain's transaction. Without " +
-		"--reference a new one is made, and named in the answer.\n\n" +
+	long: "Credits an account. Repeating the command with the same reference has no further " +
+		"effect: give the number of the bank's or chain's transaction. Without --reference " +
+		"the command makes a new one, which the answer shows.\n\n" +
 		"--csv credits the lines of a file with the columns account,currency,amount," +
-		"reference under a first line with these names. Every line is checked before the " +
-		"first is sent: its form, its account, its currency, and that no two have one " +
-		"reference. Lines that the exchange refuses all the same, as for a reference of " +
-		"another deposit, are named; the others are credited. The same file again credits " +
-		"what is missing, and nothing twice.",
+		"reference, and with these names as header row. Before it sends anything, the command " +
+		"checks every line: its format, account and currency, and that no reference occurs " +
+		"twice. If the exchange refuses a line, for example because another deposit has its " +
+		"reference, the command reports that line and credits the others. Repeating the " +
+		"command with the same file credits the missing lines, and none twice.",
 	route: "POST deposits", args: "account currency amount", flags: "reference",
 	check: func(x *invocation) error {
 		amount, err := readAmount(x.text("amount"))
@@ -135,11 +138,12 @@ var depositVerb = verb{
 		return err
 	},
 	run: func(ctx context.Context, p *Commands, x *invocation) error {
-		return p.sendOnce(ctx, x, "cli-", "credited", "the deposit is credited")
+		return p.sendOnce(ctx, x, "cli-", "credited", "the deposit was credited")
 	},
 }
 
-// sendOnce makes a request whose reference counts once, and makes a new one if none was given.
+// sendOnce sends a request with a reference, which the exchange executes once, until the outcome is
+// known. It makes a new reference if none was given. verb and done are for the error texts.
 func (p *Commands) sendOnce(ctx context.Context, x *invocation, prefix, verb, done string) error {
 	reference, given := x.given["reference"]
 	if !given {
@@ -147,23 +151,24 @@ func (p *Commands) sendOnce(ctx context.Context, x *invocation, prefix, verb, do
 		x.set("reference", reference)
 	}
 	raw, repeats, err := p.changeUntilKnown(ctx, x.path, x.in.Addr().Interface(), x.out,
-		"repeat the command with --reference "+reference+": it is "+verb+" once at most")
+		"repeat the command with --reference "+reference+": it is "+verb+" at most once")
 	if err != nil {
 		return err
 	}
 	if !given && repeats > 0 {
-		// no other command has a new reference: the first try of this one succeeded
+		// No other command has a new reference, so an earlier try of this command succeeded.
 		n, _ := parseMembers(raw)
 		delete(n, "repeated")
 		raw, _ = json.Marshal(n)
 	}
 	if err := p.answer(x, raw, repeats); err != nil {
-		return fmt.Errorf("%s, repeat it only with --reference %s: %w", done, reference, err)
+		return fmt.Errorf("%s, but showing the answer failed; if you repeat it, use "+
+			"--reference %s: %w", done, reference, err)
 	}
 	return nil
 }
 
-// accountCommands are those of accountVerbs; `list` has the sums over all accounts, too.
+// accountCommands returns the commands of accountVerbs, with a flag --totals of `list`.
 func (p *Commands) accountCommands() []*cobra.Command {
 	var totals bool
 	verbs := append([]verb{}, accountVerbs...)
@@ -188,7 +193,7 @@ func (p *Commands) accountCommands() []*cobra.Command {
 	}
 	list := p.commandsOf(verbs)
 	list[1].Flags().BoolVar(&totals, "totals", false,
-		"add up the balances of all accounts by currency, frozen or not, at one moment")
+		"also show the sums of all accounts' balances by currency, including frozen accounts")
 	return list
 }
 
@@ -203,8 +208,8 @@ var accountVerbs = []verb{
 		route: "GET accounts", flags: "frozen", pages: true,
 	},
 	{
-		use: "show NAME", short: "Show an account at one moment: its money, its newest open " +
-			"orders, its pending withdrawals",
+		use: "show NAME", short: "Show an account's balances, newest open orders and pending " +
+			"withdrawals",
 		route: "GET account", args: "name",
 	},
 	{
@@ -221,22 +226,22 @@ var accountVerbs = []verb{
 	{
 		use:   "close NAME",
 		short: "Close an empty account and revoke its keys, permanently; its name stays taken",
-		long: "Ends an account that has no money, no open orders and no pending withdrawals, and " +
-			"all its keys. There is no way back, and no other account gets its name. `adjust` " +
-			"takes out dust that is too little to withdraw.",
+		long: "Closes an account that has no money, no open orders and no pending withdrawals, " +
+			"and revokes its keys. This cannot be undone, and no other account can have its " +
+			"name. `exchange adjust` removes amounts that are too small to withdraw.",
 		route: "POST accounts/close", args: "account",
 		done: "The account is closed, and its keys are revoked.",
 	},
 	{
-		use: "freeze NAME", short: "Keep an account's keys from doing anything, and its " +
-			"withdrawals from being approved; its open orders stay",
+		use: "freeze NAME", short: "Refuse all requests of an account's keys, and approvals of " +
+			"its withdrawals; its open orders stay open",
 		route: "POST accounts/freeze", args: "account", with: map[string]any{"on": true},
 		done: "The account is frozen.",
 	},
 	{
-		use: "unfreeze NAME", short: "Let an account's keys work again",
+		use: "unfreeze NAME", short: "Accept requests of an account's keys again",
 		route: "POST accounts/freeze", args: "account", with: map[string]any{"on": false},
-		done: "The account is not frozen.",
+		done: "The account is no longer frozen.",
 	},
 }
 
@@ -245,13 +250,12 @@ var keyVerbs = []verb{
 		use: "create ACCOUNT", short: "Make an API key of an account; its secret is shown only now",
 		long: `Make an API key of an account; its secret is shown only now.
 
-The nonces of a key grow: of two requests that overtake each other one is refused. A key for parallel
-use (--parallel) keeps the N greatest nonces that it has used, and takes any other that is above the
-least of them. So a client may send on many connections at once,
-	with up to N requests in flight.`,
+The nonces of a key must grow: of two requests that overtake each other one is refused. For a key
+with --parallel N the exchange remembers the N greatest nonces used, and accepts any unused nonce
+above the least of them. So a client may have up to N requests in flight, on several connections.`,
 		route: "POST keys", args: "account", flags: "permissions allow parallel",
 		with: map[string]any{"permissions": []string{"read", "trade"}},
-		once: "`exchange key list ACCOUNT` shows whether a key was made; revoke it then",
+		once: "`exchange key list ACCOUNT` shows whether a key was made; if so, revoke it",
 		done: "The secret is shown only now: keep it.",
 	},
 	{
@@ -268,27 +272,27 @@ var withdrawVerbs = []verb{
 	{
 		use: "list [ACCOUNT]", short: "List the pending withdrawals of all accounts, or all of " +
 			"one account",
-		long: "Lists the withdrawals that are pending, of all accounts, newest first. With " +
-			"ACCOUNT, or --account, it lists all of that account: the pending ones, and " +
-			"then the closed ones. One that is new waits for the code that was mailed " +
-			"to its owner; one that is verified waits for you.",
+		long: "Lists the pending withdrawals of all accounts, newest first. With ACCOUNT, or " +
+			"--account, it lists all withdrawals of that account: first the pending ones, then " +
+			"the closed ones. The status \"new\" waits for the code that was mailed to the " +
+			"owner; \"verified\" waits for you.",
 		route: "GET withdraws", args: "[account]", flags: "account limit", usual: 1000,
 	},
 	{
 		use: "approve ID", short: "Approve a withdrawal that its owner has confirmed: its money " +
 			"leaves the account",
 		long: "Approves a withdrawal that its owner has confirmed: its money leaves the account. " +
-			"The withdrawal of a frozen account is refused, unless --despite-freeze is given: " +
-			"the log and `exchange actions` have the operator's name then. --reference names the " +
-			"transaction that pays it: the account's owner sees it as details, and the export " +
-			"has it.",
+			"Approving a withdrawal of a frozen account needs --despite-freeze; the log and " +
+			"`exchange actions` then show the operator's name. --reference is the transaction " +
+			"that pays the withdrawal; the account's owner and `exchange export` see it as " +
+			"details.",
 		route: "POST withdraws/approve", args: "withdraw", flags: "reference despite_freeze",
 	},
 	{
 		use:   "refuse ID --details TEXT",
-		short: "Refuse a withdrawal: its money is the account's to use again",
-		long: "Refuses a withdrawal, whether its owner has confirmed it or not: its money is the " +
-			"account's to use again, and its owner receives the reason.",
+		short: "Refuse a withdrawal: its money becomes available to the account again",
+		long: "Refuses a withdrawal, confirmed by its owner or not: its money becomes available " +
+			"to the account again, and the owner receives the reason.",
 		route: "POST withdraws/refuse", args: "withdraw", flags: "details!",
 	},
 }
@@ -296,10 +300,10 @@ var withdrawVerbs = []verb{
 var orderVerbs = []verb{
 	{
 		use:   "list [ACCOUNT]",
-		short: "List open orders of an account or of all, those that wait for a trigger, too",
+		short: "List open orders of an account or of all accounts, including untriggered stops",
 		long: "Lists the open orders of an account, newest first. Without ACCOUNT it lists those " +
-			"of all accounts, account by account. Orders that change meanwhile may be missing, " +
-			"or be as they were.",
+			"of all accounts, account by account. Orders that change during the listing may be " +
+			"missing, or shown in their earlier state.",
 		route: "GET orders", args: "[account]", flags: "pair limit", usual: maxList, pages: true,
 	},
 	{
@@ -308,7 +312,7 @@ var orderVerbs = []verb{
 		run: func(ctx context.Context, p *Commands, x *invocation) error {
 			raw, repeats, err := p.send(ctx, x)
 			if repeats > 0 && cli.ExitCode(err) == cli.ExitUsage {
-				// The order is closed, but the cause is unknown.
+				// The refusal may be due to an earlier try, whose outcome is unknown.
 				return unknown(
 					"%s; an earlier try of this command may have cancelled it: `exchange "+
 						"actions` shows whether one did", strings.TrimSuffix(err.Error(), "."))
@@ -326,7 +330,8 @@ var orderVerbs = []verb{
 	},
 }
 
-// cancelAll resolves its argument's name. Without any name it would cancel all orders.
+// cancelAll cancels the orders of an account, a pair, or both. It refuses a command with neither,
+// which would cancel all orders.
 func cancelAll(ctx context.Context, p *Commands, x *invocation) error {
 	if args := x.command.Flags().Args(); len(args) == 1 {
 		kind, err := accountOrPair(args[0])
@@ -358,7 +363,7 @@ func cancelAll(ctx context.Context, p *Commands, x *invocation) error {
 	return err
 }
 
-// accountOrPair returns the kind of a name.
+// accountOrPair returns "account" or "pair", whichever the name can be; an error if it can be both.
 func accountOrPair(name string) (kind string, err error) {
 	switch isPair := validPair.MatchString(name); {
 	case isPair && validName.MatchString(name): // only digits, such as 1_2
@@ -371,12 +376,12 @@ func accountOrPair(name string) (kind string, err error) {
 }
 
 var switchVerbs = []verb{{
-	use: "list", short: "List the switches that cancel orders unless their keys call in time",
+	use: "list", short: "List the armed dead man's switches of keys",
 	route: "GET switches", flags: "account",
 }}
 
-const allHelp = ". With --all it does so to each configured pair, one after the other: each is " +
-	"an action of its own."
+const allHelp = ". With --all it changes each configured pair, one after the other, as an action " +
+	"of its own."
 
 var pairVerbs = []verb{
 	{
@@ -396,8 +401,8 @@ var pairVerbs = []verb{
 }
 
 const (
-	halting  = "Take no new orders on a pair; open ones stay, and can be cancelled"
-	resuming = "Take orders on a pair again"
+	halting  = "Refuse new orders on a pair; open orders stay, and can be cancelled"
+	resuming = "Accept orders on a pair again"
 )
 
 func checkHalt(x *invocation) error {
@@ -405,7 +410,7 @@ func checkHalt(x *invocation) error {
 	name := strings.TrimPrefix(x.command.CommandPath(), "exchange ")
 	switch all := x.in.FieldByName("All").Bool(); {
 	case all && given:
-		return cli.Usage("%s takes a pair or --all, and %q and --all are both", name, pair)
+		return cli.Usage("%s takes a pair or --all, not both: %q and --all", name, pair)
 	case !all && !given:
 		return cli.Usage("%s needs PAIR", name)
 	case all:
@@ -418,9 +423,8 @@ var feeVerbs = []verb{
 	{
 		use: "set ACCOUNT PAIR --maker RATE --taker RATE", short: "Give an account its own rates " +
 			"in a pair",
-		long: "Gives an account its own rates in a pair, for trades from now on. A rate is the " +
-			"fraction that is taken of what the account receives: 0.001 is 0.1 %, and 0 is no " +
-			"fee.",
+		long: "Gives an account its own rates in a pair, for trades from now on. A rate is a " +
+			"fraction of the amount that the account receives: 0.001 is 0.1 %, and 0 is no fee.",
 		route: "POST fees", args: "account pair", flags: "maker! taker!",
 		check: func(x *invocation) error {
 			for _, name := range []string{"maker", "taker"} {
@@ -435,7 +439,7 @@ var feeVerbs = []verb{
 		run: setFees,
 	},
 	{
-		use: "reset ACCOUNT PAIR", short: "Let the pair's usual rates count for an account again",
+		use: "reset ACCOUNT PAIR", short: "Apply the pair's usual rates to an account again",
 		route: "POST fees", args: "account pair", with: map[string]any{"usual": true},
 		run: setFees,
 	},
@@ -446,7 +450,7 @@ var feeVerbs = []verb{
 	},
 }
 
-// setFees shows the rates in percent, too, so that an operator sees the mistake of 0.5 for 0.5 %.
+// setFees also shows the rates in percent, so that an operator notices 0.5 written for 0.5 %.
 func setFees(ctx context.Context, p *Commands, x *invocation) error {
 	raw, repeats, err := p.send(ctx, x)
 	if err != nil {
@@ -469,20 +473,20 @@ func percent(rate json.RawMessage) string {
 var maintenanceVerbs = []verb{
 	{
 		use:   "on",
-		short: "Take no commands of clients, also after a restart, until `maintenance off`",
-		long: "Takes no commands of clients from now on, lets those that are in flight end, and " +
-			"answers when none is left. Clients can still read, and operators can still do " +
-			"everything. It outlives restarts. With --cancels clients can cancel from then on: " +
-			"orders and withdrawals. Their switches cancel, too. Nothing trades, and no stop is " +
-			"triggered. The same command without it ends that.",
+		short: "Refuse clients' commands, also after a restart, until `maintenance off`",
+		long: "Refuses clients' commands from now on, and answers once none is in flight. " +
+			"Clients can still read, and operators can still do everything. Maintenance " +
+			"survives restarts. Nothing trades, and no stop is triggered. With --cancels the " +
+			"exchange accepts clients' cancels of orders and withdrawals, and dead man's " +
+			"switches fire. Repeating the command without --cancels refuses cancels again.",
 		route: "POST maintenance", flags: "message cancels", with: map[string]any{"on": true},
 	},
 	{
-		use: "off", short: "Take commands of clients again",
+		use: "off", short: "Accept clients' commands again",
 		route: "POST maintenance", with: map[string]any{"on": false},
 	},
 	{
-		use: "status", short: "Show whether there is maintenance, and since when",
+		use: "status", short: "Show whether maintenance is on, and since when",
 		route: "GET maintenance",
 	},
 }
@@ -490,26 +494,26 @@ var maintenanceVerbs = []verb{
 var clusterVerbs = []verb{
 	{
 		use: "status", short: "Show a node's view of the cluster",
-		long: "Shows which node leads, and the asked node's view of the others. " +
-			"Only the leader has the progress of the others. A tick is cluster.tick_ms. The " +
-			"log's bytes are those of the node that is asked. A node's program reads entries and " +
-			"records up to a format; the newest one that all read may be written. A node whose " +
-			"configuration has another market part than the applied one differs.",
+		long: "Shows which node leads, and the view that the answering node has of the others. " +
+			"Only the leader knows the others' progress. Silence is in ticks of cluster.tick_ms. " +
+			"The log's size is that of the answering node. Formats are the newest that each " +
+			"node's program can read; the leader writes only what all can. A node differs if " +
+			"its configuration's market part is not the applied one.",
 		route: "GET cluster",
 	},
 	{
-		use: "hash", short: "Show the sequence that a node is at, and a hash of its state there",
-		long: "Shows the SHA-256 of the state that the node which is asked has folded. Nodes at " +
-			"the same sequence have the same hash, so compare it when no requests are taken. " +
-			"Reads and the stream do not wait for it.",
+		use: "hash", short: "Show a node's sequence, and a hash of its state at that sequence",
+		long: "Shows the SHA-256 of the answering node's state. Nodes at the same sequence must " +
+			"have the same hash, so compare hashes during maintenance. Reads and the stream do " +
+			"not wait for it.",
 		route: "GET cluster/hash",
 	},
 	{
 		use: "transfer [NODE]", short: "Hand the lead over to another node",
-		long: "Has the node that leads finish what is in flight and hand the lead over: to the " +
-			"named node, or to the one that has most of the log.",
+		long: "Makes the leader finish the commands in flight and hand over to the named node, " +
+			"or to the node that has most of the log.",
 		route: "POST cluster/transfer", args: "[to]",
-		once: "`exchange cluster status` says which node leads",
+		once: "`exchange cluster status` shows which node leads",
 	},
 }
 
@@ -519,7 +523,7 @@ var configReloadVerb = verb{
 		"file, flags and environment as at its start, and apply the changes; certificates " +
 		"and tokens, too. SIGHUP does the same.\n\nAll changes are applied, or none: if one of " +
 		"them needs a restart, or the agreement of a cluster's nodes, the answer says which " +
-		"and why, and the exchange continues as before. In a cluster the node that is asked " +
+		"and why, and the exchange continues as before. In a cluster only the answering node " +
 		"reloads.",
 	route: "POST config/reload", once: repeatIt,
 }
@@ -532,15 +536,15 @@ func (p *Commands) configApplyCommand() *cobra.Command {
 		short: "Have the nodes of a cluster agree on a file's market part",
 		long: "Checks a configuration as `exchange config check` does, and has all nodes of the " +
 			"cluster agree on its market part: currencies, pairs with their fees, and the limits " +
-			"that clients see. It counts from the next term on, which " +
-			"`exchange cluster transfer` begins. It is refused if a pair is missing in which " +
-			"orders are open, or a currency that accounts hold.",
+			"that clients see. It takes effect in the next term, which `exchange cluster " +
+			"transfer` begins. It is refused if it lacks a pair with open orders, or a currency " +
+			"that accounts hold.",
 		route: "POST cluster/apply", once: repeatIt,
 		run: func(ctx context.Context, p *Commands, x *invocation) error {
 			raw, _, err := p.send(ctx, x)
 			n, _ := parseMembers(raw)
 			x.done = cli.Either(length(n["keys"]) == 0, "The cluster has this market part already.",
-				"It counts from the next term on: `exchange cluster transfer` begins one.")
+				"It takes effect in the next term: `exchange cluster transfer` begins one.")
 			return p.answerIf(err, x, raw)
 		},
 		check: func(x *invocation) error {

@@ -18,14 +18,14 @@ const tasksName = "tasks.json"
 
 // tasksIn returns the data folder's record of the last backup and the last audit, and its writer.
 // The process holds the folder.
-func tasksIn(dir string, log *slog.Logger) operator.Memory {
+func tasksIn(dir string, log *slog.Logger) operator.TaskStore {
 	name := filepath.Join(dir, tasksName)
-	text, err := cli.ReadOrdinary(name, operator.MemoryBytes)
+	text, err := cli.ReadOrdinary(name, operator.TaskStoreBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("the record of the last backup and audit is unreadable",
 			"file", name, "error", err)
 	}
-	return operator.Memory{Text: text, Keep: func(text []byte) error {
+	return operator.TaskStore{Text: text, Keep: func(text []byte) error {
 		return cli.WriteBeside(dir, func(f *os.File) (string, error) {
 			_, err := f.Write(text)
 			return name, err

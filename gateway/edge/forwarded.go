@@ -13,21 +13,21 @@ import (
 	"exchange/gateway/sign"
 )
 
-// An observer forwards requests: it has no key material, so it finds the key of a request, and a
-// member verifies the signature, by the same checks and in the same order as for its own requests.
-// The followed member answers a read. For any other request the observer reads the fields, and its
-// answer goes to the client once the leader has verified the request.
+// An observer has no keys' secrets, so it forwards signed requests to a member of the cluster,
+// which verifies them by the checks of its own requests, in the same order. The followed member
+// runs a read. For any other request the observer reads the fields and makes the response, which it
+// sends once the leader has verified the request.
 
-var passedCalls = sync.Pool{New: func() any {
-	c := new(passedCall)
+var forwardedCalls = sync.Pool{New: func() any {
+	c := new(forwardedCall)
 	c.Reset()
 	return c
 }}
 
-type passedCall struct {
+type forwardedCall struct {
 	api.Call
-	verifier sign.Verifier
-	isProven bool // the key has signed it
+	verifier   sign.Verifier
+	isVerified bool // the signature was verified
 }
 
 var operations = func() map[string]*api.Operation {
@@ -41,30 +41,31 @@ var operations = func() map[string]*api.Operation {
 
 // Verify implements actors.Edge.
 func (e *Edge) Verify(engine *actors.Engine, key *directory.Key, s *directory.Signed) error {
-	return e.passed(engine, key, 0, s, nil)
+	return e.checkForwarded(engine, key, 0, s, nil)
 }
 
 // Commands implements actors.Edge.
 func (e *Edge) Commands(engine *actors.Engine, key *directory.Key, nonce uint64,
 	s *directory.Signed) (list []*actors.Command, err error) {
-	err = e.passed(engine, key, nonce, s, func(c *passedCall, o *api.Operation) bool {
+	err = e.checkForwarded(engine, key, nonce, s, func(c *forwardedCall, o *api.Operation) bool {
 		list = c.Derive(o)
 		return list != nil
 	})
 	return list, err
 }
 
-// passed runs all checks on a request forwarded by an observer, except a read, and then derive.
-func (e *Edge) passed(engine *actors.Engine, key *directory.Key, nonce uint64,
-	s *directory.Signed, derive func(*passedCall, *api.Operation) bool) (err error) {
+// checkForwarded runs all checks on a request forwarded by an observer, and then derive; nil: none.
+// It is not for reads. The error is the RemoteAnswer, or ErrNotConfirmed.
+func (e *Edge) checkForwarded(engine *actors.Engine, key *directory.Key, nonce uint64,
+	s *directory.Signed, derive func(*forwardedCall, *api.Operation) bool) (err error) {
 	a := e.api.Load()
 	if a == nil || a.Commands() != actors.Commands(engine) {
 		return actors.ErrNotConfirmed
 	}
-	answer := e.call(s, func(c *passedCall) (done bool) {
-		c.Begin(a)
+	answer := e.runForwarded(s, func(c *forwardedCall) (passed bool) {
+		c.BindAPI(a)
 		c.Key, c.Nonce = key, nonce
-		o, ok := c.checked(e, s)
+		o, ok := c.runChecks(e, s)
 		return ok && (o == nil || derive == nil || derive(c, o))
 	})
 	if answer != nil {
@@ -74,16 +75,16 @@ func (e *Edge) passed(engine *actors.Engine, key *directory.Key, nonce uint64,
 }
 
 // Answer implements actors.Edge.
-func (e *Edge) Answer(public []byte, nonce uint64,
+func (e *Edge) Answer(keyID []byte, nonce uint64,
 	s *directory.Signed) *actors.RemoteAnswer {
-	return e.call(s, func(c *passedCall) (done bool) {
+	return e.runForwarded(s, func(c *forwardedCall) (passed bool) {
 		a := e.api.Load()
 		if a == nil || a.Commands() == nil {
-			e.refuseAbsent(&c.Call)
+			e.refuseNotServing(&c.Call)
 			return false
 		}
-		c.Begin(a)
-		key, err := keyOf(a.Commands(), public, s.Signature)
+		c.BindAPI(a)
+		key, err := keyOf(a.Commands(), keyID, s.Signature)
 		switch {
 		case err != nil:
 			c.FailWith(err)
@@ -92,8 +93,8 @@ func (e *Edge) Answer(public []byte, nonce uint64,
 			c.Fail(api.Unauthenticated, "")
 			return false
 		}
-		c.Key, c.Nonce, c.Names.Order = key, nonce, s.Order
-		if o, ok := c.checked(e, s); ok {
+		c.Key, c.Nonce, c.Path.Order = key, nonce, s.Order
+		if o, ok := c.runChecks(e, s); ok {
 			if err := a.Commands().Confirmed(); err != nil {
 				c.FailWith(err)
 			} else {
@@ -104,23 +105,24 @@ func (e *Edge) Answer(public []byte, nonce uint64,
 	})
 }
 
-// call runs a forwarded request. It returns the answer for the observer; nil: the request is done.
-func (e *Edge) call(s *directory.Signed,
-	run func(c *passedCall) (done bool)) (answer *actors.RemoteAnswer) {
-	c := passedCalls.Get().(*passedCall)
+// runForwarded runs a forwarded request. It returns nil if run returns true, because the request
+// has passed all checks; otherwise the response that run wrote.
+func (e *Edge) runForwarded(s *directory.Signed,
+	run func(c *forwardedCall) (passed bool)) (answer *actors.RemoteAnswer) {
+	c := forwardedCalls.Get().(*forwardedCall)
 	defer func() {
-		if p := recover(); p != nil { // its state is the call's own, as that of a request
-			c.Cause = fmt.Errorf("a request that an observer has passed on panicked: %v\n%s", p,
+		if p := recover(); p != nil { // only this call's state can be broken, as in request.recover
+			c.Cause = fmt.Errorf("a request that an observer has forwarded panicked: %v\n%s", p,
 				debug.Stack())
 			c.Fail(api.InternalError, "")
 			answer = c.answer()
 		}
 		if f := c.Failure; f != nil && f.Ours {
-			e.reports.ofStream("passed on: "+s.Path, f, c.Cause)
+			e.reports.reportStream("forwarded: "+s.Path, f, c.Cause)
 		}
 		c.Reset()
-		c.isProven = false
-		passedCalls.Put(c)
+		c.isVerified = false
+		forwardedCalls.Put(c)
 	}()
 	if run(c) {
 		return nil
@@ -128,14 +130,14 @@ func (e *Edge) call(s *directory.Signed,
 	return c.answer()
 }
 
-// checked makes all checks of a forwarded request, and returns its operation; nil: a login, whose
+// runChecks makes all checks of a forwarded request, and returns its operation; nil: a login, whose
 // socket is counted where it is. False: the call is answered.
-func (c *passedCall) checked(e *Edge, s *directory.Signed) (o *api.Operation, ok bool) {
-	if !c.proven(s) {
+func (c *forwardedCall) runChecks(e *Edge, s *directory.Signed) (o *api.Operation, ok bool) {
+	if !c.verify(s) {
 		return nil, false
 	}
 	if s.Form == directory.SignedLogin {
-		c.isProven = true
+		c.isVerified = true
 		return nil, true
 	}
 	o = operations[s.Method+" "+s.Path]
@@ -144,14 +146,14 @@ func (c *passedCall) checked(e *Edge, s *directory.Signed) (o *api.Operation, ok
 		c.Fail(api.NotFound, "")
 		return nil, false
 	}
-	c.isProven = true
+	c.isVerified = true
 	_, ok = e.limits.permit(&c.Call, o, e.now())
 	return o, ok
 }
 
-// proven makes the checks of request.identify, from the allow-list to the signature. False: the
+// verify makes the checks of request.identify, from the allow-list to the signature. False: the
 // call is answered. A request over a socket has no signature: its login was verified.
-func (c *passedCall) proven(s *directory.Signed) bool {
+func (c *forwardedCall) verify(s *directory.Signed) bool {
 	if len(c.Key.Allow) > 0 && !listen.Within(c.Key.Allow, s.Address) {
 		c.Fail(api.AddressNotAllowed, "")
 		return false
@@ -172,7 +174,7 @@ func (c *passedCall) proven(s *directory.Signed) bool {
 		valid = s.Method == "GET" &&
 			material.VerifyGet(&c.verifier, public, &c.Query, s.Text, s.Signature)
 	default:
-		if !c.parsedBody(s) {
+		if !c.parseBody(s) {
 			return false
 		}
 		var raw []byte
@@ -188,7 +190,7 @@ func (c *passedCall) proven(s *directory.Signed) bool {
 	return valid
 }
 
-func (c *passedCall) parsedBody(s *directory.Signed) bool {
+func (c *forwardedCall) parseBody(s *directory.Signed) bool {
 	var err error
 	switch {
 	case len(s.Text) == 0:
@@ -197,20 +199,20 @@ func (c *passedCall) parsedBody(s *directory.Signed) bool {
 	default:
 		err = c.Form.ParseJSON(s.Text)
 	}
-	return c.Parsed(err)
+	return c.CheckParse(err)
 }
 
-// answer returns the call's answer for the observer. A body of the call is copied.
-func (c *passedCall) answer() *actors.RemoteAnswer {
+// answer returns the call's response for the observer, with a copy of its body.
+func (c *forwardedCall) answer() *actors.RemoteAnswer {
 	body, _ := c.Body()
-	return &actors.RemoteAnswer{Status: c.Status, Wait: c.RetryAfter(), Unproven: !c.isProven,
+	return &actors.RemoteAnswer{Status: c.Status, Wait: c.RetryAfter(), Unproven: !c.isVerified,
 		Body: append([]byte(nil), body...)}
 }
 
-// passOn prepares a forwarded request: this process cannot verify its key's signatures.
-func (r *request) passOn(o *api.Operation, key *directory.Key, nonce uint64,
+// prepareForward attaches the signed request to its key, for another node's verification.
+func (r *request) prepareForward(o *api.Operation, key *directory.Key, nonce uint64,
 	signature, raw []byte) {
-	s := &directory.Signed{Method: o.Method, Path: o.Path, Order: r.Names.Order, Reads: o.Reads,
+	s := &directory.Signed{Method: o.Method, Path: o.Path, Order: r.Path.Order, Reads: o.Reads,
 		Address: r.address(), Signature: append([]byte(nil), signature...)}
 	switch {
 	case !r.ctx.IsPost():
@@ -223,23 +225,23 @@ func (r *request) passOn(o *api.Operation, key *directory.Key, nonce uint64,
 	s.Text = append([]byte(nil), s.Text...)
 	r.Key, r.Nonce = key.With(s), nonce
 	if r.commands, r.cancels = 0, 0; o.Tokens != nil {
-		r.commands, r.cancels = o.Tokens(&r.Call) // the operation needs its items
+		r.commands, r.cancels = o.Tokens(&r.Call) // which also reads the items
 	}
 }
 
-// confirmPassed lets an answer out once another node has verified the request, either with the
+// confirmForwarded lets an answer out once another node has verified the request, either with the
 // request's commands or on its own.
-func (r *request) confirmPassed(o *api.Operation) {
+func (r *request) confirmForwarded(o *api.Operation) {
 	if r.Key == nil || r.Key.Signed == nil {
 		return
 	}
-	if !r.Key.Signed.Asked() {
+	if !r.Key.Signed.VerificationRequested() {
 		if _, err := r.Commands().Verify(r.Key, r.Nonce); err != nil {
 			r.FailWith(err)
 		}
 	}
 	if r.Unproven() {
-		r.countFailure()
+		r.takeFailureToken()
 		return
 	}
 	listen.Authenticated(r.ctx.Conn())
