@@ -10,9 +10,9 @@ import (
 	"exchange/gateway/sign"
 )
 
-// A Gateway serves the public API and the operator's. It may serve before there is an engine: until
-// SetEngine each answer says that the exchange is starting. A node of a cluster alternates between
-// leading, with an engine, and following: then SetEngine and SetFollower take turns.
+// A Gateway serves the public API and the operator's. Until SetEngine or SetFollower each answer
+// says that the exchange is starting. A node of a cluster calls SetEngine when it becomes leader,
+// and SetFollower when it becomes a follower.
 type Gateway struct {
 	*edge.Edge
 	public    *edge.PublicListener
@@ -43,9 +43,9 @@ func (g *Gateway) listeners() []*edge.Listener {
 }
 
 // SetFollower makes this process a follower in Options.Cluster, until SetEngine. It closes the
-// previous API and sockets. Reads and sockets are served from p; nil: nothing is. Clients' commands
-// go to c; nil: public calls only. Operators are served where an engine is. SetEngine, SetFollower
-// and Shutdown are called one after the other.
+// previous API and sockets. Reads and sockets are served from p; nil: none are. Clients' commands
+// go to c; nil: public calls only. Operators' requests are relayed to the leader. SetEngine,
+// SetFollower and Shutdown are not called concurrently.
 func (g *Gateway) SetFollower(p *actors.Public, c actors.Commands) {
 	g.operators.Operator.SetFollower(true, p != nil && c != nil)
 	g.Follow(p, c)
@@ -61,30 +61,30 @@ func (g *Gateway) SetEngine(e *actors.Engine) {
 func (g *Gateway) Serve(l net.Listener) error { return g.public.Serve(l) }
 
 // ServeOperator serves the operator's API until Shutdown. It returns listen.ErrPlain if the token
-// would cross the network in clear text. On a socket it asks the kernel for users, and takes no
-// token.
+// would cross the network in clear text. On a Unix socket the kernel reports the user, and no token
+// is needed.
 func (g *Gateway) ServeOperator(l net.Listener) error { return g.operators.Serve(l) }
 
-// ServeNode answers one request of an operator that another node of the cluster has relayed, and
-// closes the connection. The other node has proved its name. The operator's token is checked here.
+// ServeNode serves one operator's request that another node of the cluster relays, and closes the
+// connection. The caller has authenticated the node; ServeNode checks the operator's token.
 func (g *Gateway) ServeNode(node string, conn net.Conn) { g.operators.ServeNode(node, conn) }
 
 // ServeMetrics serves /metrics until Shutdown. It returns listen.ErrPlain if other machines can
 // reach a listener without a certificate.
 func (g *Gateway) ServeMetrics(l net.Listener) error { return g.watchers.Serve(l) }
 
-// SetOperatorToken changes the bearer token: the previous one ends with this call. With "" no
-// client is the operator.
+// SetOperatorToken replaces the bearer token: the previous one is invalid from now on. With "" no
+// token is accepted.
 func (g *Gateway) SetOperatorToken(token string) { g.operators.Operator.SetToken(token) }
 
-// SetStandby names the owner of the store that the start waits for. "" ends that wait. Operators
-// see the name; clients see that the exchange is starting.
+// SetStandby sets the name of the store's owner, for whose end this standby waits; "": the process
+// is no standby. Operators see the name; clients see that the exchange is starting.
 func (g *Gateway) SetStandby(owner string) { g.operators.Operator.SetStandby(owner) }
 
-// SetMetricsToken changes the token of the metrics' listener. With "" it needs none.
+// SetMetricsToken replaces the token of the metrics' listener; "": none is required.
 func (g *Gateway) SetMetricsToken(token string) { g.watchers.Token.Set(token) }
 
-// Shutdown stops listening and lets pending answers out, at most for d.
+// Shutdown stops listening, and waits at most d until pending answers are sent.
 func (g *Gateway) Shutdown(d time.Duration) {
 	done := make(chan struct{})
 	go func() {

@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// writeForOwnerOnly makes every file of this program readable by its owner alone, whichever library
+// writeForOwnerOnly makes every file of this program readable by its owner only, whichever library
 // makes the file.
 func writeForOwnerOnly() { syscall.Umask(0o077) }

@@ -107,7 +107,8 @@ func (c *Call) RetryAfter() int {
 	return c.Failure.RetryAfter
 }
 
-// FailWith answers for an error of the engine. An error outside the catalogue is a server failure.
+// FailWith writes the response for an error of the engine. An error outside the catalogue is a
+// server failure.
 func (c *Call) FailWith(err error) {
 	var nonce *committed.NonceError
 	if errors.As(err, &nonce) {

@@ -114,7 +114,7 @@ func (e *Edge) SetDepositInstructions(texts map[string]string) {
 	e.publish()
 }
 
-// publish publishes the present configuration to clients. The caller holds mu.
+// publish publishes the current configuration to clients. The caller holds mu.
 func (e *Edge) publish() {
 	if a := e.api.Load(); a != nil {
 		a.Configure(e.rates(), e.deposits)

@@ -131,7 +131,7 @@ func (e *Edge) runForwarded(s *directory.Signed,
 }
 
 // runChecks makes all checks of a forwarded request, and returns its operation; nil: a login, whose
-// socket is counted where it is. False: the call is answered.
+// limits the observer checks. It returns false after writing an error response.
 func (c *forwardedCall) runChecks(e *Edge, s *directory.Signed) (o *api.Operation, ok bool) {
 	if !c.verify(s) {
 		return nil, false
@@ -151,8 +151,9 @@ func (c *forwardedCall) runChecks(e *Edge, s *directory.Signed) (o *api.Operatio
 	return o, ok
 }
 
-// verify makes the checks of request.identify, from the allow-list to the signature. False: the
-// call is answered. A request over a socket has no signature: its login was verified.
+// verify makes the checks of request.identify, from the allow-list to the signature. It returns
+// false after writing an error response. A request over a socket has no signature: its login was
+// verified.
 func (c *forwardedCall) verify(s *directory.Signed) bool {
 	if len(c.Key.Allow) > 0 && !listen.Within(c.Key.Allow, s.Address) {
 		c.Fail(api.AddressNotAllowed, "")

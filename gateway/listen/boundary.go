@@ -15,19 +15,20 @@ import (
 // bytes. Each line of a head, and the line that ends a chunked body, ends with CR LF. A field has a
 // name without blanks and does not continue on the next line. A head has one length, or chunks and
 // no length. No field follows the chunks. The first line of a request, and empty lines before that
-// line, may end with LF alone, as the standard allows: nothing there decides where a request ends.
+// line, may end with LF without CR, as the standard allows: nothing there decides where a request
+// ends.
 //
 // At malformed bytes the server gets the bytes before them, and then an error. An empty Host, which
 // the standard allows for an address without a name, is passed on as noName, because the server
 // refuses it.
 type boundaries struct {
 	part     uint8
-	chunked  bool   // of the head
+	chunked  bool   // the head has Transfer-Encoding: chunked
 	upgrade  bool   // the head asks for a websocket
 	off      bool   // the rest is no longer HTTP
 	broken   bool   // nothing more is passed on
 	named    bool   // the name of the field is complete
-	lengths  int    // number of lengths in the head
+	lengths  int    // number of Content-Length fields in the head
 	left     uint64 // missing bytes of the body, or of a chunk and its CR LF
 	size     int    // bytes of the line so far
 	last     byte   // last byte of the line so far
@@ -115,7 +116,7 @@ func (b *boundaries) follow(p []byte) (good int) {
 			}
 		}
 		text := line[:min(len(line), len(b.beginsBy))]
-		if b.size > 0 || end < 0 { // the line comes in pieces
+		if b.size > 0 || end < 0 { // the line is split over several reads
 			if b.size < len(b.beginsBy) {
 				copy(b.beginsBy[b.size:], line)
 			}

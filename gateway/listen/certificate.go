@@ -50,7 +50,7 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// Reload loads the present content of the files. If the files are unusable, it logs the fault and
+// Reload loads the current content of the files. If the files are unusable, it logs the fault and
 // keeps the served certificate, and Stale is true. Any goroutine may call it.
 func (c *Certificate) Reload() {
 	c.mu.Lock()

@@ -15,22 +15,22 @@ import (
 type bounded struct {
 	net.Listener
 	places *Places
-	// writes the answer for one connection too many; nil: no answer
+	// writes the answer to a connection above the limit; nil: no answer
 	refuse func(io.Writer)
 	log    *slog.Logger
 }
 
 // Bounds of an accept.
 const (
-	// refusalTimeout bounds the answer to one connection too many, which fits into the socket's
-	// buffer and so does not wait.
+	// refusalTimeout bounds the answer to a connection above the limit. It fits into the socket's
+	// buffer, so it should not wait.
 	refusalTimeout = 100 * time.Millisecond
 	// acceptPause is the time between two attempts while no connection can be accepted.
 	acceptPause = 50 * time.Millisecond
 )
 
 // New gives the connections of a listener places, and TLS if there is a certificate. refuse writes
-// the answer to one connection too many. With TLS such a connection is closed without an answer,
+// the answer to a connection above the limit. With TLS such a connection is closed without answer,
 // because its handshake would cost more than the limit saves.
 func New(l net.Listener, p *Places, c *Certificate, refuse func(io.Writer),
 	log *slog.Logger) net.Listener {
@@ -69,8 +69,8 @@ func (l *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// passes reports whether an error ends by itself, for example a lack of file descriptors, so that
-// open connections do not suffer from refused ones.
+// passes reports whether an accept's error is temporary, for example a lack of file descriptors.
+// Then the listener stays open.
 func passes(err error) bool {
 	var e interface{ Temporary() bool }
 	return errors.As(err, &e) && e.Temporary()
@@ -86,7 +86,7 @@ func (l *bounded) turnAway(c net.Conn) {
 	}
 }
 
-// Of returns the connection with a place below a server's connection, nil if there is none.
+// Of returns the Conn that a server's connection wraps; nil: none.
 func Of(c net.Conn) *Conn {
 	switch c := c.(type) {
 	case *Conn:

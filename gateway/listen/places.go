@@ -26,8 +26,8 @@ import (
 // Requests do not take it: see Conn.state.
 type Places struct {
 	most       int
-	spare      int // beyond most, for loopback addresses
-	perAddress int // 0: one address may have all
+	spare      int // places above most, for loopback addresses
+	perAddress int // maximum of places of one address; 0: no bound
 	trusted    []netip.Prefix
 	patience   time.Duration // bound of each lingering close
 	refused    atomic.Uint64 // connections refused, and those that lost their place
@@ -42,14 +42,14 @@ type Places struct {
 
 // Bounds of lingering closes.
 const (
-	mostLingering = 256 // at once, of one listener
-	// of one address, except this machine and trusted proxies
+	mostLingering = 256 // maximum of one listener
+	// maximum of one address, except this machine and trusted proxies
 	mostLingeringOfAddress = 32
-	lingerTimeout          = 2 * time.Second // for each
+	lingerTimeout          = 2 * time.Second // bound of each lingering close
 )
 
-// NewPlaces makes most places for connections, and spare ones for loopback addresses. One address
-// has at most perAddress of them, unless that is 0.
+// NewPlaces makes most places for connections, and spare ones for loopback addresses. perAddress is
+// the maximum of one address; 0: no bound.
 func NewPlaces(most, spare, perAddress int, trusted []netip.Prefix) *Places {
 	return &Places{most: most, spare: spare, perAddress: perAddress, trusted: trusted,
 		patience: lingerTimeout, hosts: map[uint64]*host{}}
@@ -68,7 +68,7 @@ func (p *Places) Refused() uint64 { return p.refused.Load() }
 // A host is an address that has connections. Fields are guarded by places.mu.
 type host struct {
 	key         uint64
-	local       bool // of this machine
+	local       bool // an address of this machine
 	open        int
 	unproven    int   // open connections that never authenticated
 	lingering   int   // open connections that linger
@@ -132,8 +132,9 @@ func (p *Places) enter(c *Conn) (loser *Conn, ok bool) {
 	return loser, true
 }
 
-// origin returns the address that a connection counts for. A trusted proxy's connections count for
-// none, because many clients share them. Connections of this machine are not bounded by address.
+// origin returns the address to which a connection is charged. trusted: it is from a trusted proxy,
+// and charged to no address, because many clients share it. Connections of this machine have no
+// bound by address.
 func (p *Places) origin(c *Conn) (from netip.Addr, trusted bool) {
 	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		from = tcp.AddrPort().Addr().Unmap()
@@ -168,7 +169,7 @@ func (p *Places) giveUp(h *host) *Conn {
 	return nil
 }
 
-// leave gives back the place of a connection. Only the first call counts.
+// leave gives back the place of a connection. Later calls have no effect.
 func (p *Places) leave(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -315,7 +316,7 @@ func (p *Places) unlist(c *Conn) {
 	p.rank(h)
 }
 
-// rank moves a host to its present rank, after the other hosts there. mu is held.
+// rank moves a host to its current rank, after the other hosts there. mu is held.
 func (p *Places) rank(h *host) {
 	n := 0
 	if h.first != nil {
@@ -405,7 +406,7 @@ type Conn struct {
 	// first step of Close
 	lingering atomic.Uint32
 	requests  boundaries // owned by the goroutine that reads
-	below     bool       // TLS is above, and follows the requests
+	below     bool       // the connection carries TLS, whose tlsConn follows the requests
 
 	// Guarded by places.mu.
 	host          *host // nil: a trusted proxy's

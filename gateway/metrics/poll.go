@@ -12,12 +12,12 @@ const (
 	// pollPatience bounds a scrape's wait for a lookup, so that a disk, a store or a fold that
 	// hangs hides no other number.
 	pollPatience = 500 * time.Millisecond
-	// pollKept is the age up to which a value counts while newer lookups fail or hang.
+	// pollKept is the age up to which a value is shown while newer lookups fail or hang.
 	pollKept = 2 * time.Minute
 )
 
-// A poll holds a value whose lookup takes longer than a scrape may. The first scrape after a while
-// starts a lookup, and all scrapes wait for it a little. One lookup runs at a time.
+// A poll caches a value whose lookup may take longer than a scrape. A scrape that finds the value
+// older than fresh starts a lookup, and waits at most pollPatience. One lookup runs at a time.
 type poll[T any] struct {
 	fresh time.Duration // pollFresh; different in tests
 

@@ -24,9 +24,9 @@ func (c *Collector) patience() time.Duration {
 	return cmp.Or(c.opts.PollPatience, pollPatience)
 }
 
-// A survey is that of an engine.
+// A survey holds slowly gathered numbers of an engine.
 type survey struct {
-	of weak.Pointer[actors.Engine]
+	engine weak.Pointer[actors.Engine]
 	*actors.Survey
 }
 
@@ -44,7 +44,7 @@ func surveyOf(e *actors.Engine) *survey {
 	return &survey{weak.Make(e), s}
 }
 
-// A disk is that of a folder.
+// A disk is the free space and size of a folder's disk.
 type disk struct {
 	name       string
 	free, size float64
@@ -104,8 +104,8 @@ func (c *Collector) watch(out sink) {
 // liabilities, and resources that may run out.
 func (c *Collector) survey(out sink, e *actors.Engine) {
 	s := c.surveys.newest(c.patience(), func() *survey { return surveyOf(e) })
-	if s == nil || s.of.Value() != e {
-		return // of the previous term
+	if s == nil || s.engine.Value() != e {
+		return // the survey is of the previous term's engine
 	}
 	if !s.Silent {
 		out.metric("store_memory_bytes",

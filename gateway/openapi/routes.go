@@ -215,11 +215,11 @@ func (r *reflected) operation(route *Route) object {
 }
 
 // query returns the parameters of a query. A flag is sent as 1.
-func (r *reflected) query(of any) (list []object) {
-	if of == nil {
+func (r *reflected) query(value any) (list []object) {
+	if value == nil {
 		return nil
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(value)) {
 		if f.Anonymous {
 			continue
 		}

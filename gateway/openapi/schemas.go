@@ -43,8 +43,8 @@ func valueSchema(kind any, text string, example any, more ...member) object {
 		more...)
 }
 
-func listSchema(of string) object {
-	return object{{"type", "array"}, {"items", reference("schemas", of)}}
+func listSchema(element string) object {
+	return object{{"type", "array"}, {"items", reference("schemas", element)}}
 }
 
 // choiceSchema is the schema of a scalar with listed values.

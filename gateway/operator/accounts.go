@@ -157,35 +157,35 @@ type accountQuery struct {
 
 // showAccount returns an account at one moment: holdings, open orders, pending withdrawals.
 func showAccount(c *call, q *accountQuery) (*accountDetail, error) {
-	of := &committed.Account{Name: q.Name, Limit: shownOrders}
-	if err := c.ask(of); err != nil {
+	account := &committed.Account{Name: q.Name, Limit: shownOrders}
+	if err := c.ask(account); err != nil {
 		return nil, err
 	}
-	if of.Info.ID == 0 {
+	if account.Info.ID == 0 {
 		return nil, &badRequest{fmt.Sprintf("there is no account %.80q", q.Name)}
 	}
-	a := of.Info
+	a := account.Info
 	holdings, orders := []holdingAnswer{}, []orderAnswer{}
-	for _, h := range of.Holdings {
+	for _, h := range account.Holdings {
 		holdings = append(holdings, holdingAnswer{c.engine.CurrencyCode(h.Currency), h.Balance,
 			h.Reserve,
 			h.Available()})
 	}
-	for i := range of.Orders {
-		o := &of.Orders[i]
+	for i := range account.Orders {
+		o := &account.Orders[i]
 		orders = append(orders, orderAnswer{o.ID, c.engine.Market(o.Pair).Name, o.Side.String(),
 			o.Price,
 			o.Amount, o.Remaining, clock(o.TimeUs)})
 	}
 	pending := []withdrawalAnswer{}
-	for i := range of.Withdrawals {
-		w := committed.WithdrawalRow(&of.Withdrawals[i])
+	for i := range account.Withdrawals {
+		w := committed.WithdrawalRow(&account.Withdrawals[i])
 		pending = append(pending, newWithdrawal(c.engine, &w))
 	}
 	return &accountDetail{Account: a.Name, ID: a.ID, Email: a.Email, Frozen: a.Frozen,
 		Held: heldUntil(a.HoldEndsUs), Closed: closedAt(a.ClosedUs),
-		Sequence: of.Seq, Holdings: holdings,
-		Open: of.Open, Newest: orders, Withdraws: pending}, nil
+		Sequence: account.Seq, Holdings: holdings,
+		Open: account.Open, Newest: orders, Withdraws: pending}, nil
 }
 
 // A freezeAnswer is the state of an account after a request to freeze or unfreeze it.
@@ -206,7 +206,7 @@ func freeze(c *call, q *freezeRequest) (*freezeAnswer, error) {
 }
 
 // An emailAnswer is an account's new address, with the end of the hold that it begins. With
-// Repeated the account had the address already: no new hold began, and a present one is shown.
+// Repeated the account had the address already: no new hold began, and a current one is shown.
 type emailAnswer struct {
 	accountAnswer
 	Before   string `json:"before" doc:"The e-mail address before. Empty: there was none"`
@@ -347,12 +347,12 @@ func listKeys(c *call, q *keysQuery) (*keysAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := &committed.Keys{Account: account}
-	if err := c.ask(of); err != nil {
+	keys := &committed.Keys{Account: account}
+	if err := c.ask(keys); err != nil {
 		return nil, err
 	}
-	list := make([]keyLine, 0, len(of.List))
-	for _, k := range of.List {
+	list := make([]keyLine, 0, len(keys.List))
+	for _, k := range keys.List {
 		list = append(list,
 			keyLine{newKeyAnswer(k.Key, k.Account, k.Permissions, k.Allow, k.Parallel), k.Revoked})
 	}

@@ -72,10 +72,10 @@ func (c *call) export(produce func(context.Context, *rowWriter) error) (any, err
 }
 
 // exportPast streams rows of the past, of the query's period.
-func (c *call) exportPast(of *periodQuery,
+func (c *call) exportPast(query *periodQuery,
 	produce func(ctx context.Context, past *committed.Past, in period, w *rowWriter) error,
 ) (any, error) {
-	in, err := of.parse()
+	in, err := query.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func exportWithdrawals(c *call, q *periodQuery) (any, error) {
 				return true
 			}
 			line := withdrawalLine{newWithdrawal(c.engine, x), "", x.ClientID}
-			line.Frozen = false // it is the present state, not that of the time
+			line.Frozen = false // it is the current state, not that of the time
 			if x.ClosedUs != 0 {
 				line.Closed = clock(x.ClosedUs)
 			}

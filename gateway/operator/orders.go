@@ -57,20 +57,20 @@ func listOrders(c *call, q *ordersQuery) (*openOrdersAnswer, error) {
 	if q.Account == nil {
 		return c.allOrders(q, pair, limit)
 	}
-	of := &committed.OpenOrders{Limit: limit}
-	of.Before, of.Pair = q.Before, pair
-	if of.Account, err = c.account(*q.Account); err != nil {
+	orders := &committed.OpenOrders{Limit: limit}
+	orders.Before, orders.Pair = q.Before, pair
+	if orders.Account, err = c.account(*q.Account); err != nil {
 		return nil, err
 	}
-	if err := c.ask(of); err != nil {
+	if err := c.ask(orders); err != nil {
 		return nil, err
 	}
-	page := &openOrdersAnswer{Orders: make([]openOrder, 0, len(of.Orders))}
-	for i := range of.Orders {
-		page.Orders = append(page.Orders, c.openOrder(&of.Orders[i]))
+	page := &openOrdersAnswer{Orders: make([]openOrder, 0, len(orders.Orders))}
+	for i := range orders.Orders {
+		page.Orders = append(page.Orders, c.openOrder(&orders.Orders[i]))
 	}
-	if n := len(of.Orders); n == limit {
-		page.Next = of.Orders[n-1].ID
+	if n := len(orders.Orders); n == limit {
+		page.Next = orders.Orders[n-1].ID
 	}
 	return page, nil
 }
@@ -81,8 +81,8 @@ const ordersAtOnce = 2000
 
 // allOrders returns a page of the orders of all accounts, account by account: those of the accounts
 // above `after`, of the first of these below `before`.
-func (c *call) allOrders(of *ordersQuery, pair uint16, limit int) (*openOrdersAnswer, error) {
-	q := &committed.AllOrders{Pair: pair, Before: of.Before, After: of.After}
+func (c *call) allOrders(query *ordersQuery, pair uint16, limit int) (*openOrdersAnswer, error) {
+	q := &committed.AllOrders{Pair: pair, Before: query.Before, After: query.After}
 	more := true
 	for ; more && len(q.List) < limit; more = q.After != 0 || q.Before != 0 {
 		q.Limit = min(limit, len(q.List)+ordersAtOnce)
@@ -149,19 +149,19 @@ type switchesQuery struct {
 
 // listSwitches returns all armed dead man's switches, or those of one account.
 func listSwitches(c *call, q *switchesQuery) (*switchesAnswer, error) {
-	of := &committed.Switches{}
+	armed := &committed.Switches{}
 	if q.Account != "" {
 		var err error
-		if of.Account, err = c.account(q.Account); err != nil {
+		if armed.Account, err = c.account(q.Account); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.ask(of); err != nil {
+	if err := c.ask(armed); err != nil {
 		return nil, err
 	}
-	list := make([]keySwitchAnswer, 0, len(of.List))
-	for i := range of.List {
-		s := &of.List[i]
+	list := make([]keySwitchAnswer, 0, len(armed.List))
+	for i := range armed.List {
+		s := &armed.List[i]
 		row := keySwitchAnswer{Account: s.AccountName, Key: s.KeyName, Seconds: s.Seconds,
 			Session: s.Session, Prefix: s.Prefix.String()}
 		if s.DueUs != 0 {

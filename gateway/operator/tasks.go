@@ -91,7 +91,7 @@ func (t *tasks) newest() (backup, audit *taskEnded) {
 }
 
 // ended stores the result of a task, unless err is a refused request.
-func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bool) {
+func (t *tasks) ended(kind *past, began time.Time, err error, result string, ok bool) {
 	var request *actors.RequestError
 	if errors.As(err, &request) {
 		return
@@ -104,8 +104,8 @@ func (t *tasks) ended(of *past, began time.Time, err error, result string, ok bo
 	t.keeping.Lock()
 	defer t.keeping.Unlock()
 	t.mu.Lock()
-	if of.Newest = x; ok {
-		of.Right = began
+	if kind.Newest = x; ok {
+		kind.Right = began
 	}
 	kept := t.record
 	t.mu.Unlock()

@@ -21,7 +21,7 @@
 // '=' has an empty value, and empty pairs are skipped. A ';' is an ordinary character.
 //
 // Every name and every decoded value is valid UTF-8; other input is refused. A name that appears
-// twice in a body is refused; in a query the last one counts. Names are compared after decoding.
+// twice in a body is refused; in a query the last one applies. Names are compared after decoding.
 //
 // # Memory
 //

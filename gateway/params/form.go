@@ -10,7 +10,7 @@ import (
 func (s *Set) ParseForm(body []byte) error { return s.parsePairs(body, refuseRepeat) }
 
 // ParseQuery fills the Set from the query of an address, without the '?'. If a name appears more
-// than once, the last one counts. After an error the Set is empty.
+// than once, the last one applies. After an error the Set is empty.
 func (s *Set) ParseQuery(q []byte) error { return s.parsePairs(q, lastCounts) }
 
 func (s *Set) parsePairs(b []byte, r repeat) error {

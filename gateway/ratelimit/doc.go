@@ -1,4 +1,4 @@
-// Package ratelimit counts how often clients come: one token bucket for each of them.
+// Package ratelimit limits the rate of requests by a token bucket for each client.
 //
 // A bucket holds at most burst tokens and gets rate new ones a second. A request takes one token.
 // Without a token the request is refused and takes nothing, so a client that waits for RetryAfter

@@ -22,22 +22,22 @@
 //
 // # Accepted texts
 //
-// Libraries disagree on the encoding, so a signature counts if it fits any one of these texts:
+// Libraries disagree on the encoding, so a signature is accepted if it fits any of these texts:
 //
 //   - only the unreserved characters of RFC 3986 bare, a space as %20: tried first
 //   - the form body or the query exactly as sent
 //   - a space as '+'
 //   - also !'()* bare, as encodeURIComponent of JavaScript leaves them; a space as %20 or as '+'
 //   - of JSON: each of these without the fields whose value is null, which are absent
-//   - for GET only: the key alone, whatever the query; tried before all others
+//   - for GET only: just the key, whatever the query; tried before all others
 //
 // A text equal to one already tried is skipped. Without spaces, !'()* and null one HMAC settles a
 // JSON body, and a right signature of a form. maxTries bounds the rest, for bodies of every length:
 // at 64 KB, the default maximum, a wrong signature costs some milliseconds at worst. The bucket of
 // failures bounds the number of those from one address.
 //
-// The key alone is never enough for a POST that carries parameters: otherwise the signature of any
-// GET could be put on any order.
+// A text of just the key is never accepted for a POST with parameters: otherwise the signature of
+// any GET would also sign any order.
 //
 // # Logins
 //
@@ -54,7 +54,7 @@
 //
 // A Keyed does not contain the secret. Its two hash states are as good for signing, and are
 // therefore never printed, and nothing writes them as bytes: they leave no process. Digests are
-// compared in constant time, and their number depends on the request alone, up to the digest that
+// compared in constant time, and their number depends only on the request, up to the digest that
 // fits. After Verify returns, no reference to the request is left.
 //
 //	sign.go     a secret, and the verification of a signature

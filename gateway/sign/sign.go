@@ -14,7 +14,7 @@ import (
 )
 
 // maxTries bounds the HMACs of one verification. JSON has four encodings, each with and without
-// fields that are null; a query the four, the text as sent, and the key alone.
+// fields that are null; a query the four, the text as sent, and just the key.
 const maxTries = 8
 
 // Scheme is the name of the signatures in the header WWW-Authenticate.
@@ -159,7 +159,7 @@ func (k *Keyed) VerifyGet(v *Verifier, key []byte, p *params.Set, rawQuery []byt
 		return false
 	}
 	ok := false
-	if p != nil && len(p.All()) > 0 { // otherwise fitsParams starts with the key alone
+	if p != nil && len(p.All()) > 0 { // otherwise fitsParams starts with just the key
 		v.message = append(v.message[:0], key...)
 		ok = k.fits(v)
 	}
@@ -169,7 +169,7 @@ func (k *Keyed) VerifyGet(v *Verifier, key []byte, p *params.Set, rawQuery []byt
 }
 
 // fitsParams tries every text that stands for the parameters. It tries raw only if raw is not
-// empty, because the key alone would be the signature of a GET.
+// empty, because just the key is the text of a GET.
 func (k *Keyed) fitsParams(v *Verifier, key []byte, p *params.Set, raw []byte) bool {
 	isRaw := func() bool { return len(raw) > 0 && string(v.message[len(key):]) == string(raw) }
 	var special style

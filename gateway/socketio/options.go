@@ -28,29 +28,29 @@ type Options struct {
 	// the first part of a message to its last. Default 10 s.
 	StallTimeout time.Duration
 
-	// MaxPayload is the most bytes of one packet from a client, and of one polling body either way.
-	// A larger packet to a client goes alone. Default 1,000,000.
+	// MaxPayload is the maximum of bytes of one packet from a client, and of one polling body in
+	// either direction. A larger packet to a client gets a body of its own. Default 1,000,000.
 	MaxPayload int
-	// QueueBytes bounds the queue of one client. Each queued delivery counts 64 bytes more than its
-	// size. A delivery sent at once while the queue is empty does not count. Default 1 MiB.
+	// QueueBytes bounds the queue of one client. Each queued delivery is charged its size and 64
+	// bytes; one that is sent at once, because the queue is empty, is free. Default 1 MiB.
 	QueueBytes int
 
-	// Connections is the most sessions at once, ConnectionsPerAddress the most of one client
+	// Connections is the maximum of sessions, ConnectionsPerAddress the maximum of one client
 	// address (ratelimit.Network). Zero is no bound.
 	Connections           int
 	ConnectionsPerAddress int
 
 	// arguments is the most arguments of one event from a client, attachments the most binary
 	// attachments and attachmentBytes their bytes in all. Attachments have StallTimeout to arrive.
-	// Defaults 1,000, 16 and MaxPayload; tests alone have other values.
+	// Defaults 1,000, 16 and MaxPayload; only tests set other values.
 	arguments       int
 	attachments     int
 	attachmentBytes int
 
 	// MessagesPerSecond is a client's sustained rate of packets, MessagesBurst its burst; beyond
-	// that its session is closed. Size counts too: each 4 KiB is a packet, but MaxPayload bytes are
-	// half of MessagesBurst at most. Socket.Spend counts more. Defaults 100, and five seconds'
-	// worth. A negative rate is no bound.
+	// that its session is closed. Each 4 KiB costs one packet more, but MaxPayload bytes cost at
+	// most half of MessagesBurst. Socket.Spend adds the owner's cost. Defaults 100, and five
+	// seconds' worth. A negative rate is no bound.
 	MessagesPerSecond int
 	MessagesBurst     int
 
@@ -65,7 +65,7 @@ type Options struct {
 	Allow func(*fasthttp.RequestCtx) error
 	// crossingTime bounds the wait for the last poll of a session that its client has closed.
 	// noopInterval is the time between two empty answers to polls during an upgrade. Defaults 1 s
-	// and 100 ms; tests alone have other values.
+	// and 100 ms; only tests set other values.
 	crossingTime, noopInterval time.Duration
 	// Log gets events of single clients, at debug level. nil: none.
 	Log *slog.Logger

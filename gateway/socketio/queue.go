@@ -25,19 +25,19 @@ type Delivery struct {
 	Policy Policy
 	// one or more whole frames of AppendFrame, which do not change any more
 	Frames []byte
-	// Shared marks a snapshot whose bytes many clients share: they do not count against QueueBytes.
-	// At most one such delivery of a tag is queued, unless its policy is Keep; a second Keep one
-	// counts. A Shared delivery with Resync is the whole state: it replaces all queued deliveries
+	// Shared marks a snapshot whose bytes many clients share, so QueueBytes excludes it. At most
+	// one such delivery of a tag is queued, unless its policy is Keep; QueueBytes includes a second
+	// Keep one. A Shared delivery with Resync is the whole state: it replaces all queued deliveries
 	// of its tag.
 	Shared bool
 
 	// More makes the next frames of the delivery once Frames are written, until it returns none. So
-	// a long delivery is made as the client reads it, and counts as its current part only. It is
-	// called under a lock of the session, one call at a time, and must not wait. Only a Keep
-	// delivery has it.
+	// a long delivery is made as the client reads it, and QueueBytes includes only its current
+	// part. More is called under a lock of the session, one call at a time, and must not wait. Only
+	// a Keep delivery has it.
 	More func() []byte
 
-	// the delivery does not count, because the queue was empty when it was added
+	// QueueBytes excludes the delivery, because the queue was empty when it was added
 	free bool
 }
 

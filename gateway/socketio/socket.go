@@ -206,10 +206,9 @@ func (s *Socket) sendKeep(frames []byte) error {
 	return nil
 }
 
-// Spend counts the owner's work for a packet as if it were packets; the packet's hook calls it.
-// Each of the parts counts as one, but the most that one packet can ask for counts as half of
-// MessagesBurst. If that is too much, it closes the session as for too many packets, and returns
-// false.
+// Spend charges the owner's work for a packet to the client's rate of packets; the packet's hook
+// calls it. Each of the parts costs one packet, or less, so that most parts, the maximum of one
+// request, cost half of MessagesBurst. Beyond the rate it closes the session and returns false.
 func (s *Socket) Spend(parts, most int) bool {
 	x := s.session
 	o := &x.server.opts

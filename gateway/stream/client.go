@@ -115,14 +115,14 @@ func (c *client) set(n *name, on bool) {
 }
 
 // topicsOf returns the channels of a name.
-func (n *names) topicsOf(of *name) func(yield func(topic) bool) {
+func (n *names) topicsOf(wanted *name) func(yield func(topic) bool) {
 	return func(yield func(topic) bool) {
-		if !of.all {
-			yield(of.topic)
+		if !wanted.all {
+			yield(wanted.topic)
 			return
 		}
 		for place := range n.pairs {
-			if !yield(n.topic(of.family, place)) {
+			if !yield(n.topic(wanted.family, place)) {
 				return
 			}
 		}

@@ -9,8 +9,8 @@ import (
 // A name of a whole family is answered once all its channels have admitted the client, before their
 // first event. Until then their frames are held here.
 
-// A backlog holds the deliveries that wait for an answer. Shared snapshots do not count, as in the
-// queue of a slow client.
+// A backlog holds the deliveries that wait for an answer. Its bound excludes Shared snapshots, as
+// in the queue of a slow client.
 type backlog struct {
 	list  []socketio.Delivery
 	bytes int

@@ -170,7 +170,7 @@ func (h *Hub) Hooks(listens func(*socketio.Socket) bool) socketio.Namespace {
 		Disconnect: func(s *socketio.Socket, _ socketio.Reason) {
 			if c, ok := s.Data().(*client); ok {
 				h.counts.clients.Add(-1)
-				c.loggedOut()
+				c.dropLogin()
 				c.post(&disconnected{c})
 			}
 		},
@@ -222,8 +222,8 @@ func (h *Hub) refuse(e *socketio.Event) {
 
 // accountEvents are the handlers of account requests, except commands.
 var accountEvents = map[string]func(*client, *socketio.Event){
-	"challenge":       (*client).challenged,
-	"login":           (*client).loggedIn,
+	"challenge":       (*client).sendChallenge,
+	"login":           (*client).handleLogin,
 	"logout":          (*client).logOut,
 	"own.subscribe":   (*client).subscribeOwn,
 	"own.unsubscribe": (*client).unsubscribeOwn,

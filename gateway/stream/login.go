@@ -113,12 +113,12 @@ func (l *login) answer(e *socketio.Event, payload []byte) bool {
 		return false
 	}
 	l.stage = loginLives // the first answer is that of the login
-	e.AckJSON(payload)   //nolint:errcheck // the client may be gone, or have asked for none
+	e.AckJSON(payload)   //nolint:errcheck // the client may be gone
 	return true
 }
 
-// beginSession starts the login's session at the wallet, if it has one. False: the call is
-// answered. If the login ends meanwhile, the session ends after its begin.
+// beginSession starts the login's session at the wallet, if it has one. It returns false after
+// writing an error response. If the login ends meanwhile, the session ends after its begin.
 func (l *login) beginSession(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
@@ -136,7 +136,8 @@ func (l *login) beginSession(call *api.Call) (ok bool) {
 	return ok
 }
 
-// leaveSession ends the login's session without cancelling orders. False: the call is answered.
+// leaveSession ends the login's session without cancelling orders. It returns false after writing
+// an error response.
 func (l *login) leaveSession(call *api.Call) (ok bool) {
 	if l.session == nil {
 		return true
@@ -148,10 +149,10 @@ func (l *login) leaveSession(call *api.Call) (ok bool) {
 // loseSession reports the session's end to the wallet, with no effect after leaveSession.
 func (l *login) loseSession() { l.client.shard.hub.commands.SessionLost(l.key, l.session.Number) }
 
-// over ends the login. A detail is sent to the client if its login was answered; "": nothing is
-// sent. False: the login had ended before. For a revocation the client's shard calls it, after all
-// earlier deliveries for the account.
-func (l *login) over(detail string) bool {
+// end ends the login; false: it had ended before. If the login was answered, the client gets
+// detail; "": nothing. For a revocation the client's shard calls end, after all earlier deliveries
+// for the account.
+func (l *login) end(detail string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	answered := l.stage == loginLives

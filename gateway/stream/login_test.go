@@ -242,7 +242,7 @@ func (w *world) loginOf(key string) *login {
 	w.t.Helper()
 	w.hub.logins.mu.Lock()
 	defer w.hub.logins.mu.Unlock()
-	list := w.hub.logins.of[w.engine.Key([]byte(key)).Number]
+	list := w.hub.logins.byKey[w.engine.Key([]byte(key)).Number]
 	if len(list) != 1 {
 		w.t.Fatalf("%d logins", len(list))
 	}

@@ -21,13 +21,13 @@ type Guard interface {
 	Challenge() string
 	// Begin prepares a fresh call.
 	Begin(c *api.Call)
-	// Login finds the key of a proof, for a client at an address, and verifies the proof. It sets
-	// the call's key, or answers the call. wait is the number of seconds until a retry; 0: none.
+	// Login verifies the proof of a client at an address. It sets the call's key, or writes an
+	// error response; wait is then the number of seconds until a retry; 0: unspecified.
 	Login(c *api.Call, from netip.Addr, p *Proof) (wait int)
-	// Read takes a token of a key's private reads, or answers the call.
+	// Read takes a token of a key's private reads, or writes 429 and returns the seconds to wait.
 	Read(c *api.Call, key *directory.Key) (wait int)
-	// Permit reports whether the call's key may use an operation now, and takes its tokens. False:
-	// the call is answered.
+	// Permit checks that the call's key may use an operation now, and takes the operation's tokens.
+	// It returns false after writing an error response.
 	Permit(c *api.Call, o *api.Operation) bool
 	// Report logs an answer with a failure of the server; event is the client's.
 	Report(c *api.Call, event string)
@@ -50,9 +50,9 @@ type challenge struct {
 
 // logins holds the logins of a hub.
 type logins struct {
-	mu sync.Mutex
-	of map[uint32][]*login // by key number; guarded by mu
-	n  int                 // number of logins; guarded by mu
+	mu    sync.Mutex
+	byKey map[uint32][]*login // by key number; guarded by mu
+	n     int                 // number of logins; guarded by mu
 
 	sessions atomic.Uint64 // sessions so far
 }
@@ -63,7 +63,7 @@ func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, live := l.client.socket.ID(), 0
-	for _, x := range s.of[l.key.Number] {
+	for _, x := range s.byKey[l.key.Number] {
 		switch ended, _ := x.isOver(); {
 		case x.replaces == id:
 			return nil, api.LoginEnded
@@ -76,10 +76,10 @@ func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
 	if live >= loginsPerKey {
 		return nil, api.TooManyLogins
 	}
-	if s.of == nil {
-		s.of = map[uint32][]*login{}
+	if s.byKey == nil {
+		s.byKey = map[uint32][]*login{}
 	}
-	s.of[l.key.Number] = append(s.of[l.key.Number], l)
+	s.byKey[l.key.Number] = append(s.byKey[l.key.Number], l)
 	s.n++
 	return earlier, nil
 }
@@ -88,17 +88,17 @@ func (s *logins) add(l *login) (earlier *login, f *api.Failure) {
 func (s *logins) remove(l *login) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.of[l.key.Number]
+	list := s.byKey[l.key.Number]
 	at := slices.Index(list, l)
 	if ended, idle := l.isOver(); at < 0 || !ended || !idle {
 		return
 	}
 	s.n--
 	if list = slices.Delete(list, at, at+1); len(list) == 0 {
-		delete(s.of, l.key.Number)
+		delete(s.byKey, l.key.Number)
 		return
 	}
-	s.of[l.key.Number] = list
+	s.byKey[l.key.Number] = list
 }
 
 // endedBy returns the logins that a revocation ends.
@@ -106,10 +106,10 @@ func (s *logins) endedBy(x committed.Revocation) []*login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.Key != 0 {
-		return slices.Clone(s.of[x.Key])
+		return slices.Clone(s.byKey[x.Key])
 	}
 	var list []*login
-	for _, of := range s.of { // freezes are rare
+	for _, of := range s.byKey { // freezes are rare
 		if of[0].key.Account.ID == x.Account {
 			list = append(list, of...)
 		}
@@ -134,20 +134,20 @@ func detailOf(x committed.Revocation) string {
 	return api.AccountFrozen.Detail
 }
 
-// challenged sends the client a challenge, which replaces an earlier one.
-func (c *client) challenged(e *socketio.Event) {
+// sendChallenge sends the client a challenge, which replaces an earlier one.
+func (c *client) sendChallenge(e *socketio.Event) {
 	c.speakUp()
 	guard := c.shard.hub.opts.Guard
 	c.challenge = challenge{guard.Challenge(), time.Now().Add(challengeLife)}
 	e.Ack(map[string]string{"challenge": c.challenge.text}) //nolint:errcheck // it may be gone
 }
 
-// loggedIn handles a login.
-func (c *client) loggedIn(e *socketio.Event) {
+// handleLogin handles a login.
+func (c *client) handleLogin(e *socketio.Event) {
 	c.speakUp()
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
-	l, wait := c.proven(&call, e.Args)
+	l, wait := c.verifyLogin(&call, e.Args)
 	if l != nil && c.startLogin(l, &call) {
 		if call.LoggedInAs(l.key, l.session); l.answer(e, acknowledgement(&call, 0)) {
 			c.post(&changed{c})
@@ -156,14 +156,14 @@ func (c *client) loggedIn(e *socketio.Event) {
 		call.Fail(api.Unauthenticated, "") // the key was revoked just now
 	}
 	if l != nil {
-		c.loggedOut()
+		c.dropLogin()
 	}
 	c.shard.hub.opts.Guard.Report(&call, e.Name)
 	e.AckJSON(acknowledgement(&call, wait)) //nolint:errcheck // it may be gone
 }
 
-// proven returns a new login, once its proof is verified; nil: the call is answered.
-func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait int) {
+// verifyLogin verifies a proof, and returns a new login; nil: it wrote an error response.
+func (c *client) verifyLogin(call *api.Call, args []json.RawMessage) (l *login, wait int) {
 	if c.login.Load() != nil {
 		call.Fail(api.LoggedIn, "")
 		return nil, 0
@@ -193,8 +193,8 @@ func (c *client) proven(call *api.Call, args []json.RawMessage) (l *login, wait 
 	return &login{key: call.Key, client: c, replaces: call.Text("ends"), session: session}, 0
 }
 
-// startLogin starts a login, unless the call is answered. From add on the login receives
-// revocations, and only then checks whether one came before.
+// startLogin registers a login and begins its session. It returns false after writing an error
+// response. It checks for revocations only after add, from which on the login receives them.
 func (c *client) startLogin(l *login, call *api.Call) bool {
 	h := c.shard.hub
 	earlier, f := h.logins.add(l)
@@ -228,28 +228,28 @@ func (c *client) startLogin(l *login, call *api.Call) bool {
 	return false
 }
 
-// loggedOut ends the client's login, if any, without a message to the client.
-func (c *client) loggedOut() bool {
+// dropLogin ends the client's login, if any, without a message to the client.
+func (c *client) dropLogin() bool {
 	l := c.login.Swap(nil)
-	if l == nil || !l.over("") {
+	if l == nil || !l.end("") {
 		return false
 	}
 	c.shard.hub.logins.remove(l)
 	return true
 }
 
-// logOut handles a logout. It succeeds only if the end of the socket certainly cancels nothing. If
-// it certainly cancels orders, the client stays logged in.
+// logOut handles a logout. It succeeds if the session was left, so that the end of the socket
+// cancels nothing. After a failure the client stays logged in, unless the outcome is unknown.
 func (c *client) logOut(e *socketio.Event) {
 	var call api.Call
 	c.shard.hub.opts.Guard.Begin(&call)
 	l := c.login.Load()
 	switch {
 	case l != nil && !l.leaveSession(&call):
-		if call.Failure == api.OutcomeUnknown && c.loggedOut() {
+		if call.Failure == api.OutcomeUnknown && c.dropLogin() {
 			c.shard.post(&ownLeaves{client: c})
 		}
-	case c.loggedOut():
+	case c.dropLogin():
 		c.post(&ownLeaves{c, e})
 		return
 	default:
@@ -275,7 +275,7 @@ func (s *shard) endLogin(m *loginEnded) {
 		s.ownPart(c)
 	}
 	c.login.CompareAndSwap(m.login, nil) // before the client is notified, and logs in again
-	if m.login.over(m.detail) {
+	if m.login.end(m.detail) {
 		s.hub.logins.remove(m.login)
 	}
 	c.hold()

@@ -57,8 +57,8 @@ func (n *names) parse(text string) (name, error) {
 	best, pair := families, ""
 	for f := range families {
 		plain := kinds[f].plain
-		rest, of := strings.CutPrefix(text, plain)
-		if of && plain != "" && (rest == "" || rest[0] == '.') &&
+		rest, isPrefix := strings.CutPrefix(text, plain)
+		if isPrefix && plain != "" && (rest == "" || rest[0] == '.') &&
 			(best == families || len(plain) > len(kinds[best].plain)) {
 			best, pair = f, rest
 		}
@@ -87,11 +87,11 @@ func (n *names) ofPair(text string, f family, pair string) (name, error) {
 }
 
 // number returns the number of a name: its channel's topic, or a number beyond all topics.
-func (n *names) number(of *name) topic {
-	if of.all {
-		return n.numberOfAll(of.family)
+func (n *names) number(wanted *name) topic {
+	if wanted.all {
+		return n.numberOfAll(wanted.family)
 	}
-	return of.topic
+	return wanted.topic
 }
 
 func (n *names) numberOfAll(f family) topic { return topic(n.topics()) + topic(f) }
@@ -100,11 +100,11 @@ func (n *names) numberOfAll(f family) topic { return topic(n.topics()) + topic(f
 type target struct {
 	name  name  // with the client's text, even if unknown
 	err   error // for the client
-	again bool  // a repetition, which does not count
+	again bool  // a repetition of a name, which touches no channels
 }
 
-// targets parses the names of a request. touched is the number of channels touched by the request;
-// an unknown name counts as one.
+// targets parses the names of a request. touched is the number of the request's channels, with each
+// unknown name as one.
 func (n *names) targets(texts []string) (list []target, touched int) {
 	list = make([]target, len(texts))
 	first := make(map[string]int, len(texts))

@@ -195,7 +195,7 @@ func (s *shard) ownLeave(m *ownLeaves) {
 	s.ownPart(m.client)
 	m.client.hold()
 	if m.event != nil {
-		m.event.AckJSON(done) //nolint:errcheck // it may be gone, or have asked for none
+		m.event.AckJSON(done) //nolint:errcheck // the client may be gone
 	}
 }
 

@@ -218,7 +218,7 @@ func TestLoginOfClosedSocketEndsItsSession(t *testing.T) {
 		old := w.loginOf("key-trader-0")
 		l.ask("logout")
 		late := &login{key: old.key, client: old.client, session: &actors.Session{Number: 77}}
-		if !late.over("") {
+		if !late.end("") {
 			t.Fatal("it was over")
 		}
 		var call api.Call

@@ -28,7 +28,7 @@ type shard struct {
 	out            []socketio.Delivery  // of the channel being flushed
 	lost           []place              // subscriptions whose backlog was dropped in this flush
 	dropped        []uint32
-	flushed        time.Time     // start of the last flush of channels; answers alone do not count
+	flushed        time.Time     // start of the last flush that sent channels' frames
 	pause          time.Duration // minimum time to the next flush
 }
 
@@ -478,13 +478,13 @@ func (s *shard) part(c *client, t topic) {
 	s.forget(c, t)
 }
 
-// forget does the same as part, without the list.
+// forget is part without removing the client from the audience's list.
 func (s *shard) forget(c *client, t topic) {
 	s.strike(c, t)
 	s.leave(t)
 }
 
-// strike does the same as forget, without a message to the channel.
+// strike is forget without a message to the channel.
 func (s *shard) strike(c *client, t topic) {
 	c.member.remove(t)
 	s.topics[t].alive--

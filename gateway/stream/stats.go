@@ -3,11 +3,11 @@ package stream
 // Stats are a hub's counts.
 type Stats struct {
 	clients int64
-	// at present, by kind of channel; each pair and timeframe counts as one
+	// current subscriptions by kind of channel; one for each pair and timeframe
 	Subscriptions map[string]int64
 	// encoded records, once for each channel
 	Units   uint64
-	Logins  int    // at present
+	Logins  int    // current logins
 	Resyncs uint64 // books that replaced differences for slow clients
 	// answered commands
 	Commands uint64

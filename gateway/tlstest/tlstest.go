@@ -53,7 +53,7 @@ func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// Pool returns a pool of the authority alone.
+// Pool returns a pool with only the authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)

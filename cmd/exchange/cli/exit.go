@@ -46,7 +46,7 @@ type ExitError struct {
 func (e *ExitError) Error() string { return e.err.Error() }
 func (e *ExitError) Unwrap() error { return e.err }
 
-// WithExit gives err an exit code; nil stays nil. The innermost code counts.
+// WithExit gives err an exit code; nil stays nil. An error keeps its innermost code.
 func WithExit(code int, err error) error {
 	var e *ExitError
 	if err == nil || errors.As(err, &e) {

@@ -12,7 +12,7 @@ import (
 // An outputWriter is the standard output of a command. After an error, such as of a full disk, it
 // only repeats it.
 type outputWriter struct {
-	to  io.Writer
+	out io.Writer
 	err error
 }
 
@@ -20,7 +20,7 @@ func (w *outputWriter) Write(b []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	n, err := w.to.Write(b)
+	n, err := w.out.Write(b)
 	if err != nil {
 		w.err = WithExit(ExitUnavailable,
 			fmt.Errorf(

@@ -35,7 +35,7 @@ func Usage(format string, args ...any) error {
 // Execute runs one command line of a tree of commands and returns the code to exit with.
 func (p *Program) Execute(ctx context.Context, tree func(*Program) *cobra.Command,
 	args []string) int {
-	output := &outputWriter{to: p.Stdout}
+	output := &outputWriter{out: p.Stdout}
 	p.Stdout = output
 	root := tree(p)
 	root.SilenceErrors, root.SilenceUsage, root.DisableSuggestions = true, true, true
@@ -90,7 +90,7 @@ func (p *Program) fail(command *cobra.Command, err error, asJSON bool) {
 	}
 }
 
-// Env returns the value of an environment variable; an empty one counts as not set.
+// Env returns the value of an environment variable; an empty one is treated as unset.
 func (p *Program) Env(name string) string {
 	for _, e := range slices.Backward(p.Environ) {
 		if n, value, _ := strings.Cut(e, "="); n == name {

@@ -10,7 +10,7 @@ import (
 // IsTerminal reports whether a person may be watching. Tests replace it.
 var IsTerminal = func(w io.Writer) bool {
 	if o, ok := w.(*outputWriter); ok {
-		w = o.to
+		w = o.out
 	}
 	f, ok := w.(*os.File)
 	if !ok {

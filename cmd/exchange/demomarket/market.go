@@ -89,8 +89,8 @@ func traders(e *actors.Engine) (*Market, error) {
 		}
 	}
 	for _, p := range e.Pairs() {
-		_, of := assets[p.Base]
-		if _, in := assets[p.Quote]; of && (in || p.Quote == "USDT") {
+		_, hasBase := assets[p.Base]
+		if _, hasQuote := assets[p.Quote]; hasBase && (hasQuote || p.Quote == "USDT") {
 			m.pairs = append(m.pairs, p)
 		}
 	}
@@ -302,11 +302,11 @@ func (m *Market) lacks(t *trader, currency string, need money.Amount) (bool, err
 // deposit gives a trader more of a currency, unless the deposit of that number was made before:
 // then the number increases.
 func (m *Market) deposit(t *trader, currency string) error {
-	of := "demo-" + t.name + "-" + currency
+	reference := "demo-" + t.name + "-" + currency
 	done, err := m.engine.Deposit(operator, t.name, currency, deposits[currency],
-		fmt.Sprint(of, "-", m.made[of]+1))
+		fmt.Sprint(reference, "-", m.made[reference]+1))
 	if err == nil && done.Repeated {
-		m.made[of]++
+		m.made[reference]++
 	}
 	return err
 }

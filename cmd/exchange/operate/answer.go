@@ -16,14 +16,14 @@ import (
 // The server's type of an answer defines its required members, and their order in text. Digits of
 // amounts and ids pass through untouched, because no member is parsed.
 
-// Members are those of an object of an answer, by name.
+// members are the members of a JSON object, by name.
 type members map[string]json.RawMessage
 
 func parseMembers(raw []byte) (n members, ok bool) {
 	return n, json.Unmarshal(raw, &n) == nil && n != nil
 }
 
-// elements returns the elements of a list; false: it is none.
+// elements returns the elements of a JSON array; false: the text is no array.
 func elements(raw json.RawMessage) (list []json.RawMessage, ok bool) {
 	return list, json.Unmarshal(raw, &list) == nil && list != nil
 }
@@ -31,7 +31,7 @@ func elements(raw json.RawMessage) (list []json.RawMessage, ok bool) {
 // A column is a member of a type, with its displayed name.
 type column struct {
 	name, label string
-	of          reflect.Type
+	valueType   reflect.Type
 	optional    bool // left out where it is empty
 	data        bool // for programs only, not in text
 	always      bool // true in each answer
@@ -49,7 +49,7 @@ func columnsOf(t reflect.Type) (list []column) {
 	return list
 }
 
-// object returns the struct of a member that is an object, or null; nil: it is none.
+// object returns the struct type of a member that is an object or null; nil: any other member.
 func object(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -60,7 +60,7 @@ func object(t reflect.Type) reflect.Type {
 	return t
 }
 
-// rowOf returns the struct of a list's elements; nil: it is no list of objects.
+// rowOf returns the struct type of a list's elements; nil: no list of objects.
 func rowOf(t reflect.Type) reflect.Type {
 	if t.Kind() != reflect.Slice {
 		return nil
@@ -79,17 +79,17 @@ func complete(t reflect.Type, raw []byte) bool {
 		return ok && !slices.ContainsFunc(list,
 			func(x json.RawMessage) bool { return !complete(row, x) })
 	}
-	of := object(t)
-	if of == nil {
+	structType := object(t)
+	if structType == nil {
 		if t.Implements(reflect.TypeFor[json.Marshaler]()) { // an amount of money
 			t = reflect.TypeFor[json.Number]()
 		}
 		return json.Unmarshal(raw, reflect.New(t).Interface()) == nil
 	}
 	n, ok := parseMembers(raw)
-	return ok && !slices.ContainsFunc(columnsOf(of), func(c column) bool {
+	return ok && !slices.ContainsFunc(columnsOf(structType), func(c column) bool {
 		value, there := n[c.name]
-		return there && !complete(c.of, value) || !there && !c.optional ||
+		return there && !complete(c.valueType, value) || !there && !c.optional ||
 			c.always && string(value) != "true"
 	})
 }
@@ -107,9 +107,9 @@ func (p *Commands) show(t reflect.Type, raw []byte) error {
 
 // A table is a list of objects in an answer.
 type table struct {
-	label string
-	of    reflect.Type
-	rows  []json.RawMessage
+	label   string
+	rowType reflect.Type
+	rows    []json.RawMessage
 }
 
 // writeAnswer writes an answer as text: a line for each member, and a table for each list.
@@ -139,12 +139,12 @@ func writeLines(w io.Writer, t reflect.Type, n members, prefix string,
 	for _, c := range columnsOf(t) {
 		raw, there := n[c.name]
 		label := prefix + c.label
-		if row := rowOf(c.of); row != nil {
+		if row := rowOf(c.valueType); row != nil {
 			rows, _ := elements(raw)
 			*tables = append(*tables, table{label, row, rows})
 			continue
 		}
-		of := object(c.of)
+		of := object(c.valueType)
 		switch inner, ok := parseMembers(raw); {
 		case !there || c.data || c.name == "repeated":
 			continue
@@ -164,7 +164,7 @@ func (x *table) write(w io.Writer) {
 	for i, raw := range x.rows {
 		rows[i], _ = parseMembers(raw)
 	}
-	columns := slices.DeleteFunc(columnsOf(x.of), func(c column) bool {
+	columns := slices.DeleteFunc(columnsOf(x.rowType), func(c column) bool {
 		return c.data || c.optional && !slices.ContainsFunc(rows, func(n members) bool {
 			return n[c.name] != nil
 		})

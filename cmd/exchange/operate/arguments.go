@@ -14,8 +14,7 @@ import (
 	"exchange/core/money"
 )
 
-// The checks that need no server. The server makes its own; these answer sooner and name the
-// argument.
+// Checks that need no server. The server makes its own; these fail sooner, and name the argument.
 
 var (
 	validName     = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -24,7 +23,7 @@ var (
 	validKey      = regexp.MustCompile(`^[A-Za-z0-9._-]{4,64}$`)
 )
 
-// maxEmail is in characters, the longest that mail can be sent to.
+// maxEmail is the maximum length of an e-mail address, in characters.
 const maxEmail = 254
 
 var permissions = []string{"read", "trade", "withdraw"}

@@ -62,11 +62,11 @@ const maxKeyFile = 1 << 20
 type apiRequest struct {
 	method string
 	path   string // with the query
-	form   string // of a POST
+	form   string // body of a POST
 	signed string // signed text after the key
 }
 
-// An apiAnswer is the answer to one.
+// An apiAnswer is the answer to an apiRequest.
 type apiAnswer struct {
 	Status     int             `json:"status"`
 	RequestID  string          `json:"request_id,omitempty"` // its id in the server's log
@@ -184,7 +184,7 @@ func methodOf(path string) (method string) {
 	return method
 }
 
-// keyOf returns the key that signs the requests of an account; nil: none.
+// keyOf returns the key that signs the requests of an account; nil: requests are not signed.
 func (p *Commands) keyOf(account, file string, demo bool) (*operator.NewKeyAnswer, error) {
 	file = cmp.Or(file, p.Env(config.EnvAPIKeyFile))
 	switch {
@@ -305,9 +305,9 @@ func (p *Commands) publicClient(address string, signs bool) (*client, error) {
 	return c, nil
 }
 
-// call sends a request and prints its answer. After a refusal that names a greater nonce of the key
-// it sends the request once more: nothing was done. If the refusal names the request's own nonce, a
-// proxy may have sent that twice, so a POST may have been done.
+// call sends a request and prints its answer. If the answer is a refusal with a greater last nonce,
+// nothing was done, and call sends the request once more. If it has the request's own nonce, a
+// proxy may have sent the request twice, so a POST may have been executed.
 func (p *Commands) call(ctx context.Context, server *client, r *apiRequest,
 	key *operator.NewKeyAnswer) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

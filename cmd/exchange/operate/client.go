@@ -146,8 +146,8 @@ func readCertificates(file string) (*x509.CertPool, *x509.Certificate, error) {
 // dial is a variable for the tests.
 var dial = new(net.Dialer).DialContext
 
-// direct returns a client without proxies and redirects: the token goes to the named address, and
-// nowhere else. trust is for https.
+// direct returns a client without proxies and redirects, so that the token is sent only to the
+// given address. trust is for https.
 func direct(trust *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust,
@@ -268,7 +268,7 @@ var (
 	letterOrDigit = regexp.MustCompile(`[A-Za-z0-9]`)
 )
 
-// cleanOperator returns name in the form that the server accepts, empty if nothing of it remains.
+// cleanOperator returns name without characters that the server refuses, which may leave "".
 func cleanOperator(name string) string {
 	name = strings.Trim(notOfOperator.ReplaceAllString(name, "-"), "-")
 	name = name[:min(len(name), maxOperator)]
@@ -310,7 +310,7 @@ func (p *Commands) token() (token, source string, err error) {
 	return token, file, err
 }
 
-// An unknownError is a request that may or may not have been carried out.
+// An unknownError is the error of a request that may or may not have been executed.
 type unknownError struct{ error }
 
 func (e unknownError) Unwrap() error { return e.error }
@@ -380,7 +380,7 @@ func (c *client) send(ctx context.Context, path string, in any) (*http.Response,
 	return nil, c.refused(response, text)
 }
 
-// do sends a request. An unknownError means that it may have been carried out.
+// do sends a request. After an unknownError it may have been executed.
 func (c *client) do(r *http.Request) (*http.Response, error) {
 	response, err := c.http.Do(r)
 	if err == nil {

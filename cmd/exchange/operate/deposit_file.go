@@ -20,7 +20,7 @@ import (
 	"exchange/gateway/operator"
 )
 
-// The deposits of a file: first all of it is checked, and then one line is sent after the other.
+// Deposits of a file: first all lines are checked, then they are sent one after the other.
 
 const (
 	// maxDepositFile bounds the file, in bytes: it is read as a whole.
@@ -46,7 +46,7 @@ type lineFault struct {
 
 func (f lineFault) String() string { return fmt.Sprintf("line %d: %s", f.Line, f.Error) }
 
-// faulty returns the error of faulty lines, nil if there are none.
+// faulty returns the error of the faulty lines; nil: none.
 func faulty(file, done string, faults []lineFault) error {
 	if len(faults) == 0 {
 		return nil
@@ -63,13 +63,13 @@ func faulty(file, done string, faults []lineFault) error {
 	return cli.WithExit(cli.ExitUsage, errors.New(text.String()))
 }
 
-// A depositsAnswer is the summary.
+// A depositsAnswer is the summary of a file's deposits.
 type depositsAnswer struct {
 	Lines    int           `json:"lines"`
-	Credited int           `json:"credited"` // now
+	Credited int           `json:"credited"` // by this run
 	Repeated int           `json:"repeated"` // credited before, under the same reference
 	Refused  []lineFault   `json:"refused"`
-	Totals   []creditTotal `json:"totals"` // of what was credited now
+	Totals   []creditTotal `json:"totals"` // of deposits credited by this run
 
 	sums map[string]money.Balance
 }
@@ -172,7 +172,7 @@ func readDeposits(text []byte) (rows []depositRow, faults []lineFault, err error
 	}
 }
 
-// readDeposit checks the fields of a line, whose columns are at these places.
+// readDeposit checks the fields of a line.
 func readDeposit(line int, fields []string, at map[string]int) (row depositRow, err error) {
 	if len(fields) != len(depositColumns) {
 		return row, fmt.Errorf("it has %d columns, and not %d", len(fields), len(depositColumns))
@@ -224,7 +224,8 @@ func (p *Commands) unknownNames(ctx context.Context, rows []depositRow) (faults 
 	return faults, nil
 }
 
-// creditAll sends the lines, and continues after a refused one. An error is why it stopped.
+// creditAll sends the lines, and continues after a refused one. An error is the reason why it
+// stopped.
 func (p *Commands) creditAll(ctx context.Context, rows []depositRow, a *depositsAnswer) error {
 	g := p.Progress()
 	defer g.Done()

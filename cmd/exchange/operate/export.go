@@ -26,17 +26,17 @@ import (
 
 // The operator's commands that write rows for other programs.
 
-// An export is one kind of rows.
+// An export describes a command that writes rows of one kind.
 type export struct {
-	name  string // of the command, and plural of its rows
-	one   string // of one row
+	name  string // name of the command, and plural of its rows
+	one   string // singular of the rows
 	path  string
 	short string
 	about string // more text for --help
 	// columns of CSV, and those of them that a row may lack
 	header, optional []string
-	pair             bool // rows of one pair can be chosen
-	period           bool // and those of a period; otherwise the rows are balances
+	pair             bool // has the flag --pair
+	period           bool // has a period; otherwise the rows are balances
 }
 
 var exports = []export{
@@ -109,7 +109,7 @@ func (e *export) help() string {
 
 // An exportAnswer is the output of an export into a file.
 type exportAnswer struct {
-	of   *export
+	kind *export
 	rows int
 	file string
 	end  *balancesEnd // nil: the rows are no balances
@@ -118,7 +118,7 @@ type exportAnswer struct {
 // MarshalJSON implements json.Marshaler.
 func (a *exportAnswer) MarshalJSON() ([]byte, error) {
 	file, err := json.Marshal(a.file)
-	b := fmt.Appendf(nil, `{%q:%d,"file":%s`, a.of.name, a.rows, file)
+	b := fmt.Appendf(nil, `{%q:%d,"file":%s`, a.kind.name, a.rows, file)
 	if a.end != nil && err == nil {
 		var totals []byte
 		totals, err = json.Marshal(a.end.Totals)
@@ -133,7 +133,7 @@ func (a *exportAnswer) write(w *tabwriter.Writer) {
 		at = " at sequence " + a.end.Sequence.String()
 	}
 	fmt.Fprintf(w, "%s %s in %s%s.\n", config.Thousands(a.rows),
-		cli.Either(a.rows == 1, a.of.one+" is", a.of.name+" are"), a.file, at)
+		cli.Either(a.rows == 1, a.kind.one+" is", a.kind.name+" are"), a.file, at)
 	if a.end == nil {
 		return
 	}
@@ -255,7 +255,7 @@ func (p *Commands) export(ctx context.Context, e *exportRun, output string) erro
 	if err != nil {
 		return err
 	}
-	a := &exportAnswer{of: e.export, rows: e.rows, file: output, end: e.end}
+	a := &exportAnswer{kind: e.export, rows: e.rows, file: output, end: e.end}
 	return p.Print(a, a.write)
 }
 
@@ -285,8 +285,9 @@ type balancesEnd struct {
 }
 
 // writeTo writes the rows, and compares them with the exchange's own totals.
-func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *cli.Progress) error {
-	buffered := bufio.NewWriter(to)
+func (e *exportRun) writeTo(ctx context.Context, p *Commands, out io.Writer,
+	g *cli.Progress) error {
+	buffered := bufio.NewWriter(out)
 	table := csv.NewWriter(buffered)
 	header := func() {
 		if e.csv {
@@ -295,10 +296,10 @@ func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 	}
 	n := -1
 	var end any = &n
-	of := typeOf[int]()
+	endType := typeOf[int]()
 	if !e.period {
 		e.end, e.sums = &balancesEnd{}, map[string]*holdingSum{}
-		end, of = e.end, typeOf[operator.BalancesEnd]()
+		end, endType = e.end, typeOf[operator.BalancesEnd]()
 	}
 	err := p.lines(ctx, e.path, nil, func(line []byte) error {
 		if e.rows++; e.rows == 1 { // a refused request leaves no file
@@ -314,7 +315,7 @@ func (e *exportRun) writeTo(ctx context.Context, p *Commands, to io.Writer, g *c
 		}
 		_, err = fmt.Fprintf(buffered, "%s\n", line)
 		return err
-	}, of, end)
+	}, endType, end)
 	if err == nil && e.rows == 0 {
 		header()
 	}
@@ -355,7 +356,7 @@ func (e *exportRun) row(line []byte) ([]string, error) {
 	return row, nil
 }
 
-// add adds a balance to the sums of its currency. It returns false if that is none.
+// add adds a balance to the sums of its currency. It returns false for a malformed balance.
 func (e *exportRun) add(currency, balance, reserve string) bool {
 	b, err1 := decimal.NewFromString(balance)
 	r, err2 := decimal.NewFromString(reserve)
@@ -371,7 +372,7 @@ func (e *exportRun) add(currency, balance, reserve string) bool {
 	return true
 }
 
-// compare holds the sums of balances against those of the exchange.
+// compare compares the sums of balances with the totals of the exchange.
 func (e *exportRun) compare() error {
 	if e.end == nil {
 		return nil

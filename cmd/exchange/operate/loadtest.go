@@ -234,7 +234,7 @@ func loadtestStages(c *cobra.Command, f *loadtestFlags) (err error) {
 	return nil
 }
 
-// loadtestOutcome is the error at the end of a report. The worst one counts.
+// loadtestOutcome is the worst error of a report.
 func loadtestOutcome(report *loadtest.Report, err error) error {
 	if report.Differs() {
 		n := report.Verification.Found
@@ -252,8 +252,8 @@ func loadtestOutcome(report *loadtest.Report, err error) error {
 	return cli.WithExit(cli.ExitUnavailable, err)
 }
 
-// loadtestAccounts reads the keys and the operator's token. With keys the token is for the audit
-// alone, if there is one.
+// loadtestAccounts reads the keys and the operator's token. With keys the token is optional, and
+// only for the audit.
 func (p *Commands) loadtestAccounts(c *cobra.Command, f *loadtestFlags) error {
 	o := &f.options
 	if f.keys != "" {

@@ -24,7 +24,7 @@ func (p *Commands) ask(ctx context.Context, path string, out reflect.Type) (json
 }
 
 // change makes a request that changes something, once. If the outcome is unknown, the error
-// contains it, and the advice how to find out.
+// contains the advice how to find out.
 func (p *Commands) change(ctx context.Context, path string, in any, out reflect.Type,
 	advice string) (json.RawMessage, error) {
 	c, err := p.client()
@@ -38,7 +38,7 @@ func (p *Commands) change(ctx context.Context, path string, in any, out reflect.
 // repeatIt is the advice after an idempotent change.
 const repeatIt = "run the same command again until it answers"
 
-// pauses are between the tries of a repeatable request.
+// pauses are the waits between the tries of a repeatable request.
 var pauses = []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // changeUntilKnown makes a request that the server carries out once, even if it arrives again, and
@@ -49,7 +49,7 @@ func (p *Commands) changeUntilKnown(ctx context.Context, path string, in any,
 	if err != nil {
 		return nil, 0, err
 	}
-	maybeDone := false // some try may have been carried out
+	maybeDone := false // an earlier try may have been executed
 	for {
 		raw, err = c.call(ctx, path, in, out)
 		var u unknownError

@@ -18,11 +18,11 @@ import (
 // maxLine bounds one line of a long answer, in bytes: the longest is the audit's report.
 const maxLine = 16 << 20
 
-// lines requests a long answer and gives each of its lines to fn, except the last: its end, which
-// is one of a type, becomes end. The slice is valid during the call only. An answer that breaks off
-// is an error, even if its first lines were good.
+// lines requests a long answer, and calls fn with each line except the last, which it decodes into
+// end. The slice is valid only during the call. An answer that breaks off is an error, even if its
+// first lines were good.
 func (p *Commands) lines(ctx context.Context, path string, in any, fn func(line []byte) error,
-	of reflect.Type, end any) error {
+	endType reflect.Type, end any) error {
 	c, err := p.client()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (p *Commands) lines(ctx context.Context, path string, in any, fn func(line 
 		case bytes.HasPrefix(line, []byte(`{"error":`)):
 			return c.failed(line)
 		case bytes.HasPrefix(line, []byte(`{"end":`)):
-			if err := lastLine(line, of, end); err != nil {
+			if err := lastLine(line, endType, end); err != nil {
 				return c.brokeOff(err)
 			}
 			if scanner.Scan() {
@@ -64,9 +64,9 @@ func (p *Commands) lines(ctx context.Context, path string, in any, fn func(line 
 	return c.brokeOff(errors.New("its last line is missing"))
 }
 
-func lastLine(line []byte, of reflect.Type, end any) error {
+func lastLine(line []byte, endType reflect.Type, end any) error {
 	n, _ := parseMembers(line)
-	if !complete(of, n["end"]) || json.Unmarshal(n["end"], end) != nil {
+	if !complete(endType, n["end"]) || json.Unmarshal(n["end"], end) != nil {
 		return errors.New("its last line is not one of an exchange's operator listener")
 	}
 	return nil

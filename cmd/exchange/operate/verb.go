@@ -29,12 +29,12 @@ type verb struct {
 	args        string         // members given as arguments; "[member]" may be left out
 	flags       string         // members that are flags; "member!" must be given
 	with        map[string]any // members that the command sets
-	usual       uint64         // limit of a list without --limit
+	usual       uint64         // default of --limit
 	// once is the advice after an unknown outcome of a change that is not repeated; "": a change is
 	// repeated until its outcome is known.
 	once  string
 	pages bool   // the answer comes in pages
-	done  string // words after the answer as text
+	done  string // sentence after an answer as text
 	// check checks and completes a request; nil: only its members are checked.
 	check func(x *invocation) error
 	run   func(ctx context.Context, p *Commands, x *invocation) error // nil: send and show
@@ -196,7 +196,7 @@ func (f *memberFlag) Type() string {
 	return "string"
 }
 
-// Set implements pflag.Value. Lists may be given repeatedly; otherwise the last one counts.
+// Set implements pflag.Value. A list's flag may be repeated; of any other the last one applies.
 func (f *memberFlag) Set(text string) error {
 	if before, there := f.x.given[f.name]; there && f.v.Kind() == reflect.Slice {
 		text = before + "," + text
@@ -248,11 +248,11 @@ func (x *invocation) read(args []string) error {
 // readMember checks the text of a member, and sets it.
 func (x *invocation) readMember(name, text string) error {
 	v, m := x.member(name)
-	of := v.Type()
-	if of.Kind() == reflect.Pointer {
-		of = of.Elem()
+	t := v.Type()
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	switch of.Kind() {
+	switch t.Kind() {
 	case reflect.Bool:
 		return nil // its flag has set it
 	case reflect.Uint64, reflect.Int:
@@ -298,13 +298,13 @@ func (x *invocation) readNumber(name, text string, m *operator.Member) (uint64, 
 	return n, nil
 }
 
-// checks are those of members with these names, in each request.
+// checks are the checks of members, by name.
 var checks = map[string]func(string) error{
 	"account": checkAccount, "name": checkAccount, "currency": checkCurrency, "pair": checkPair,
 	"key": checkKey, "email": checkEmail, "message": checkMessage,
 }
 
-// readLists read members with these names.
+// readLists are the readers of list members, by name.
 var readLists = map[string]func([]string) ([]string, error){
 	"permissions": readPermissions, "allow": readNetworks,
 }
@@ -399,7 +399,7 @@ func (p *Commands) askPages(ctx context.Context, x *invocation) (json.RawMessage
 		}
 		last, _ = parseMembers(raw)
 		for _, c := range columnsOf(x.out) {
-			if rowOf(c.of) != nil {
+			if rowOf(c.valueType) != nil {
 				list, _ := elements(last[c.name])
 				all[c.name], rows = append(all[c.name], list...), rows+uint64(len(list))
 			}
@@ -409,7 +409,7 @@ func (p *Commands) askPages(ctx context.Context, x *invocation) (json.RawMessage
 	whole := []byte{'{'}
 	for _, c := range columnsOf(x.out) {
 		value := last[c.name]
-		if rowOf(c.of) != nil {
+		if rowOf(c.valueType) != nil {
 			value, _ = json.Marshal(append([]json.RawMessage{}, all[c.name]...))
 		}
 		if value != nil {

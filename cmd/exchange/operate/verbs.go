@@ -177,8 +177,8 @@ func (p *Commands) accountCommands() []*cobra.Command {
 		if err != nil || !totals {
 			return p.answerIf(err, x, raw)
 		}
-		of := typeOf[operator.TotalsAnswer]()
-		sums, err := p.ask(ctx, "/operator/v1/totals", of)
+		totalsType := typeOf[operator.TotalsAnswer]()
+		sums, err := p.ask(ctx, "/operator/v1/totals", totalsType)
 		switch {
 		case err != nil:
 			return err
@@ -189,7 +189,7 @@ func (p *Commands) accountCommands() []*cobra.Command {
 			return err
 		}
 		fmt.Fprintln(p.Stdout)
-		return p.show(of, sums)
+		return p.show(totalsType, sums)
 	}
 	list := p.commandsOf(verbs)
 	list[1].Flags().BoolVar(&totals, "totals", false,

@@ -12,7 +12,7 @@ import (
 	"exchange/persistence/archive"
 )
 
-// An auditable is the server's archive for audits, read with the server's present keys, and retired
+// An auditable is the server's archive for audits, read with the server's current keys, and retired
 // ones.
 type auditable struct {
 	*archive.Archive

@@ -86,7 +86,7 @@ func openClusterFolder(dir string) (*clusterFolder, error) {
 
 func (c *clusterFolder) file(name string) string { return filepath.Join(c.dir, name) }
 
-// write writes files below the folder, each for its owner alone, and overwrites none.
+// write writes files below the folder, each readable by its owner only, and overwrites none.
 func (c *clusterFolder) write(below string, files map[string]string) error {
 	for name, text := range files {
 		if err := seal.WriteSecret(c.file(filepath.Join(below, name)), text); err != nil {

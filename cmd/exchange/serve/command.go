@@ -20,7 +20,7 @@ type Commands struct{ *cli.Program }
 // New returns the commands of a run of the command line.
 func New(p *cli.Program) *Commands { return &Commands{p} }
 
-// TopLevel returns the commands that stand alone.
+// TopLevel returns the commands without a group.
 func (p *Commands) TopLevel() []*cobra.Command {
 	return []*cobra.Command{p.serveCommand(), p.restoreCommand(), p.secretKeyCommand()}
 }

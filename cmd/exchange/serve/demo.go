@@ -25,11 +25,11 @@ var demoDeposits = []struct {
 	amount   money.Amount
 }{{"BTC", 100e8}, {"ETH", 1000e8}, {"USDT", 10_000_000e8}}
 
-// demoOperator is the operator in the log of actions.
+// demoOperator is the demo's operator name in the log of actions.
 const demoOperator = "the demo"
 
-// demoKeys returns the keys of its pages. Anybody opens these, in several tabs too, so the keys
-// allow parallel use.
+// demoKeys returns the keys of the demo's pages. The keys allow parallel use, because a page may be
+// open in several tabs and browsers.
 func demoKeys() (keys []edge.DemoKey) {
 	for _, name := range demomarket.Accounts {
 		key := demomarket.ParallelKey(name)

@@ -27,16 +27,16 @@ type waitingLine struct {
 	written chan struct{}
 }
 
-func newLineWriter(to io.Writer) *lineWriter {
+func newLineWriter(out io.Writer) *lineWriter {
 	w := &lineWriter{lines: make(chan waitingLine, logRoom)}
-	go w.run(to)
+	go w.run(out)
 	return w
 }
 
 // run passes the lines on, until the process ends.
-func (w *lineWriter) run(to io.Writer) {
+func (w *lineWriter) run(out io.Writer) {
 	for line := range w.lines {
-		if _, err := to.Write(line.text); err != nil {
+		if _, err := out.Write(line.text); err != nil {
 			w.lost.Add(1)
 		}
 		close(line.written)

@@ -78,7 +78,7 @@ func serveNode(ctx context.Context, known *knownData, once thisStart, archived *
 		return nodeFailed(ctx, err)
 	}
 	n.joined = &joined{replica: replica, node: node}
-	defer n.alone()
+	defer n.stopFollower()
 	if err := n.archives(ctx, archived); err != nil {
 		return errors.Join(archiveUnfit(ctx, err), n.stop(ctx))
 	}
@@ -205,8 +205,8 @@ func (n *nodeServer) follow() {
 	go n.serveFollower(ctx)
 }
 
-// alone ends serveFollower, and returns when nothing is shown any longer.
-func (n *nodeServer) alone() {
+// stopFollower stops serveFollower, and waits until it has returned.
+func (n *nodeServer) stopFollower() {
 	if n.endFollower != nil {
 		n.endFollower()
 		<-n.followerEnded
@@ -283,7 +283,7 @@ func (n *nodeServer) run(ctx context.Context) error {
 			}
 			return n.stop(ctx)
 		}
-		n.alone()
+		n.stopFollower()
 		err = n.serve(ctx, engine)
 		if ctx.Err() != nil {
 			return n.stop(ctx)
@@ -380,7 +380,7 @@ func (n *nodeServer) handOver(engine *actors.Engine, w *transfer) error {
 func (n *nodeServer) stop(ctx context.Context) error {
 	n.log.Info("stopping: no new requests, finishing those in flight", "at_most",
 		config.Ms(n.cfg.Timing.StopMaxMs))
-	n.alone()
+	n.stopFollower()
 	stop, cancel := context.WithTimeout(context.Background(), config.Ms(n.cfg.Timing.StopMaxMs))
 	defer cancel()
 	failed, err := n.node.Err(), n.node.Stop(stop)

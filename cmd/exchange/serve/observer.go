@@ -99,7 +99,7 @@ func (n *nodeServer) observe(ctx context.Context, caller *replicated.Observer,
 	if err = node.Err(); err == nil {
 		err = errors.New("this observer has stopped following")
 	}
-	n.alone()
+	n.stopFollower()
 	n.joined = nil // so that the state is not kept beside the next one
 	n.view.joined.Store(nil)
 	n.view.market.judge(func() {})

@@ -117,7 +117,7 @@ func removeDeadSocket(path string) error {
 	return nil
 }
 
-// listenForMetrics listens on the address of /metrics alone; nil: none.
+// listenForMetrics listens on the address that serves only /metrics; nil: none.
 func listenForMetrics(cfg *config.Config) (net.Listener, error) {
 	if cfg.Metrics.Listen == "" {
 		return nil, nil
@@ -200,7 +200,7 @@ func newToken() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// readSecret reads a file that its owner alone may read.
+// readSecret reads a file that only its owner may read.
 func readSecret(what, file string) ([]byte, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -61,8 +61,8 @@ func (r *renewal) Reload(ctx context.Context) (*operator.Reloaded, error) {
 var errNotReloaded = fmt.Errorf("%w: the exchange starts, ends, or takes up a configuration "+
 	"already", operator.ErrNotNow)
 
-// configure applies the present configuration, and returns its changes. An error is the reason why
-// it does not apply.
+// configure applies the configuration as it is now, and returns its changes. An error is the reason
+// why it does not apply.
 func (r *renewal) configure() (changes []config.Change, err error) {
 	next, err := r.source.load()
 	if err != nil {

@@ -173,7 +173,7 @@ func describe(name string) (*backup.Info, error) {
 
 // newest returns the backup to restore. Within one history the sequence decides, because a clock
 // may have been wrong. A restored exchange continues from a lower sequence in its own history. So
-// of several histories the one with the last backup counts; a time in the future is wrong.
+// of several histories it chooses the one with the last backup; a time in the future is wrong.
 func newest(list []foundBackup, now time.Time) foundBackup {
 	highest, last := map[string]foundBackup{}, map[string]time.Time{}
 	for _, f := range list {
@@ -203,7 +203,7 @@ func (p *Commands) warnOfFuture(list []foundBackup, now time.Time) {
 	}
 }
 
-func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string, of int,
+func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string, backups int,
 	without bool) error {
 	cluster, err := clusterOf(&cfg.Cluster)
 	if err != nil {
@@ -260,7 +260,7 @@ func (p *Commands) restore(ctx context.Context, cfg *config.Config, file string,
 	if err != nil {
 		return restoreFailed(store, err)
 	}
-	a := restoreAnswer{Store: store.String(), File: file, Of: of, Sequence: info.Sequence,
+	a := restoreAnswer{Store: store.String(), File: file, Of: backups, Sequence: info.Sequence,
 		Taken: info.Taken, Accounts: info.Accounts, Authenticated: !without,
 		SecretKey: p.keyFor(cfg, info), Node: cfg.Cluster.Node}
 	for _, n := range info.Rows {

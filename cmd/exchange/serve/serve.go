@@ -97,11 +97,11 @@ func serve(ctx context.Context, cfg *config.Config, from rereading, lines *lineW
 	if at != nil {
 		return serveNode(ctx, known, once, archived, g, at, open, served)
 	}
-	return serveAlone(ctx, known, once, archived, renewed, open, served)
+	return serveSingle(ctx, known, once, archived, renewed, open, served)
 }
 
-// serveAlone runs the exchange on this machine alone. archived is nil if nothing is archived.
-func serveAlone(ctx context.Context, known *knownData, once thisStart, archived *archive.Archive,
+// serveSingle runs an exchange on one machine. archived is nil if nothing is archived.
+func serveSingle(ctx context.Context, known *knownData, once thisStart, archived *archive.Archive,
 	renewed *renewal, open *listeners, served <-chan error) error {
 	cfg, log, g := known.cfg, slog.Default(), renewed.gateway
 	if there, err := replicated.Formed(cfg.Data); err != nil || there {
