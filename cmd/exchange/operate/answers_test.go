@@ -90,7 +90,7 @@ func TestChangesAreRepeatedUntilTheirOutcomeIsKnown(t *testing.T) {
 		advice := "run the same command again until it answers"
 		if _, reference, found := strings.Cut(x.line, " --reference "); found {
 			advice = "repeat the command with --reference " + reference +
-				": it is credited once at most"
+				": it is credited at most once"
 		}
 		runLine(f.environ, words(x.line)...).WantError(t, cli.ExitUnavailable,
 			"exchange: Outcome unknown; whether it was done is unknown: "+advice+"\n")

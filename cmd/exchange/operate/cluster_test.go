@@ -58,7 +58,7 @@ func TestAFileIsApplied(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exchange.yaml")
 	worked(t, os.WriteFile(file, []byte(config.Example()), 0o600))
 	runLine(f.environ, "config", "apply", "--config", file).Want(t, 0, "keys  pairs\n"+
-		"      limits.max_fills\n\nIt counts from the next term on: `exchange cluster transfer` "+
+		"      limits.max_fills\n\nIt takes effect in the next term: `exchange cluster transfer` "+
 		"begins one.\n", "")
 	cfg := must(config.Load(config.Sources{File: file}))
 	packed := must(config.PackMarket(cfg.Market()))

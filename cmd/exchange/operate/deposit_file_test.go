@@ -131,7 +131,7 @@ func TestAFileWithAWrongLineCreditsNothing(t *testing.T) {
 		{"deposit --csv /nowhere/file", "/nowhere/file cannot be read"},
 		{"deposit --csv " + t.TempDir(), "it is no ordinary file"},
 		{"deposit --csv x alice", `"alice" is one argument too many for deposit`},
-		{"deposit --csv x --reference r", "--reference is of one deposit"},
+		{"deposit --csv x --reference r", "--reference applies to a single deposit"},
 	} {
 		runLine(b.environ, words(x.line)...).WantError(t, cli.ExitUsage, x.want)
 	}

@@ -256,7 +256,7 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"pair halt BTC_USDT_X", "must be two currencies"},
 		{"pair halt ABCDEFGHIJKLM_X", "must be two currencies"},
 		{"pair resume BTC_", "must be two currencies"},
-		{"pair halt BTC_USDT --all", `pair halt takes a pair or --all, and "BTC_USDT" and --all`},
+		{"pair halt BTC_USDT --all", `pair halt takes a pair or --all, not both: "BTC_USDT" and --all`},
 
 		{"maintenance off --message x", "unknown flag: --message"},
 		{"maintenance off --cancels", "unknown flag: --cancels"},

@@ -57,7 +57,7 @@ func TestAnAnswerThatCannotBeWrittenExitsWith75(t *testing.T) {
 	f := newFake(t, 200,
 		`{"deposit":1,"account":"alice","currency":"BTC","amount":1,"balance":1,"reference":"cli-17"}`)
 	if code, output := run(0, f.environ, "deposit alice BTC 1"); code != cli.ExitUnavailable ||
-		!strings.Contains(output, "is credited, repeat it only with --reference cli-") {
+		!strings.Contains(output, "if you repeat it, use --reference cli-") {
 		t.Errorf("a deposit: %d %s", code, output)
 	}
 }
